@@ -32,7 +32,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     screen,
     transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans, typed_variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
@@ -49,6 +49,9 @@ class ActionModule(QuorumshiftAction):
     OWN = ("show", "history", "record", "direction", "announce", "gate", "plan")
 
     def act(self, args):
+        unknown = typed_variables.refused(typed_variables.typed())
+        if unknown:
+            return {"failed": True, "msg": f"{unknown}."}
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
         asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
@@ -123,13 +126,13 @@ class ActionModule(QuorumshiftAction):
         cluster_id = self.session["cluster_id"]
         other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
         unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
-        if unreached and locked and direction == run_lock.REASSIGN:
-            locked += ". To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST"
         if unreached and locked and not identity.troubles(facts, cluster_id):
-            return locked  # hosts that do not answer are why no cluster id could be read
-        refused = other or excluded.refused(facts, detected, direction) or locked
+            refused = locked  # hosts that do not answer are why no cluster id could be read
+        else:
+            refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
-            return refused
+            leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST"
+            return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
         if direction == run_lock.REASSIGN:
             return self._reassignment_refused(facts, detected, result)
         # A restart that was left half done is finished first, whatever the phase
@@ -145,6 +148,12 @@ class ActionModule(QuorumshiftAction):
             return result["reasons"]
         return None
 
+    @staticmethod
+    def _reasons(result):
+        """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
+        reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
+        return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+
     def _reassignment_refused(self, facts, detected, result):
         """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
         the end of reassignments."""
@@ -157,12 +166,6 @@ class ActionModule(QuorumshiftAction):
             f"a restart is unfinished, or a controller is down: {', '.join(result['unfinished'])}. To finish it, run "
             "quorumshift.kafka.restart"
         )
-
-    @staticmethod
-    def _reasons(result):
-        """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
-        reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
-        return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
 
     def _plan(self, result, target, asked):
         """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step

@@ -21,6 +21,9 @@ _STEPS = {
     "revert the file": "gets its old properties file back",
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
+    "hook before-stop": "runs its hook before the stop",
+    "hook stopped": "runs its hook between stop and start",
+    "hook up": "runs its hook, since it is up",
     "switch the release": "gets its new release",
     "switch the release back": "gets its earlier release back",
     "start": "starts",
@@ -49,6 +52,8 @@ class ActionModule(QuorumshiftAction):
             args = {**args, **({} if repair else {"kind": begun["mode"]})}
         kind = "repair" if repair else args["kind"]
         args = self.filled(args)
+        args.setdefault("hook", self.variable("quorumshift_restart_hook", self.host) or None)
+        args.setdefault("hook_timeout_s", self.variable("quorumshift_hook_timeout_s", self.host) or 600)
         args.update(
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",

@@ -33,6 +33,12 @@ class ActionModule(QuorumshiftAction):
             self.say(f"run it already: {shown(result['ready'])}")
         if result["switched"]:
             self.say(f"no node runs, the link alone is switched: {shown(result['switched'])}")
+        if result.get("by_hook"):
+            self.say(f"the hook installs it: {shown(result['by_hook'])}")
+        for host, found in (result.get("ahead") or {}).items():
+            self.say(
+                f"{found['path']} of {host} leads to {found['target']} already, and its process runs {found['runs']}"
+            )
         hosts: dict[str, list[str]] = {}
         instead: dict[str, str] = {}
         for host, keys in result["removed"].items():

@@ -8,10 +8,11 @@ The restart worker on the host does it, so that it happens even if the control n
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any, Mapping, NamedTuple
 
-from . import home_link, restart_files, restart_steps
+from . import home_link, restart_files, restart_hook, restart_record, restart_steps
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
 from .formats.record_batch import LogError
@@ -20,11 +21,103 @@ from .restart_record import Record, RestartError
 
 
 class Earlier(NamedTuple):
-    """What a node had before its restart in an upgrade: the text of its properties file, and where the link of its
-    release led, None if the restart does not switch it."""
+    """What a node had before its restart changed its release or its properties file, as its record keeps it.
 
-    text: str
-    home: str | None
+    `file`: the kept properties file, '' if the file is not changed; `wrote`: the digest of the new one; `home`: the
+    link or directory of Kafka, '' if the release is not changed; `to`, `version`: the new release; `target`: where the
+    link led, '' where no earlier release is known, or where it is installed in place; `from_version`: the earlier one;
+    `levels`: of what the cluster used, above which no earlier release may run.
+    """
+
+    file: str = ""
+    wrote: str = ""
+    home: str = ""
+    to: str = ""
+    version: str = ""
+    target: str = ""
+    from_version: str = ""
+    levels: Mapping[str, Any] = {}
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the operator's hook installs the releases."""
+        return bool(self.home) and home_link.is_in_place({"home": self.home, "to": self.to})
+
+    @property
+    def release(self) -> str:
+        """Return how the earlier release is named, '' if none is known."""
+        if self.is_in_place:
+            return f"Kafka {self.from_version}" if self.from_version not in ("", self.version) else ""
+        return self.target
+
+
+def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: Mapping[str, Any]) -> Earlier:
+    """Return what a node has before its restart, and keep its properties file where that is changed.
+
+    `old`, `new`: the file's text; `left`: of a restart that did not end well and left the node down. Raises
+    RestartError as home_link.earlier.
+    """
+    found, before = Earlier(), Earlier(**left)
+    if before.file and old != new:
+        found = found._replace(file=before.file, wrote=_digest(new))
+    elif before.file:
+        found = found._replace(file=before.file, wrote=before.wrote)
+    elif old != new:
+        restart_files.keep(spec, directory, old)
+        found = found._replace(file=restart_files.kept(spec, directory), wrote=_digest(new))
+    release = spec.get("release")
+    if release:
+        known: dict[str, Any] = {key: str(release[key]) for key in ("home", "to", "version")}
+        if before.home == known["home"] and (before.target or before.from_version):
+            known.update(target=before.target, from_version=before.from_version, levels=before.levels)
+        else:
+            known.update(home_link.earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
+        found = found._replace(**known)
+    return found
+
+
+def left(spec: Mapping[str, Any], directory: str) -> Earlier:
+    """Return what the node had before its newest restart, if that did not end well: as far as the host still has what
+    that restart changed. What was corrected since is not taken back.
+
+    `spec`: of a restart that keeps the node's mode. One that changes it reverts by its own rules.
+    """
+    keeps = spec["kind"] in transitions.RESTARTS or spec["kind"] == REPAIR
+    found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
+    if found.file and _digest(restart_files.read_text(spec["config_file"])) != found.wrote:
+        found = found._replace(file="", wrote="")
+    if found.is_in_place:
+        steps = restart_record.read(directory).get("steps") or []
+        switched = restart_hook.STEP[restart_hook.STOPPED] in [step["name"] for step in steps]
+    else:
+        switched = os.path.realpath(found.home) == os.path.realpath(found.to)
+    return found if switched else found._replace(home="", to="", version="", target="", from_version="", levels={})
+
+
+def _levels(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the cluster uses, by this host: the levels of finalized features, and the properties file's
+    inter.broker.protocol.version."""
+    log: Mapping[str, Any] = own_node.own_log(values) or {}
+    return {**(log.get("features") or {}), _PROTOCOL: values.get(_PROTOCOL, "")}
+
+
+def _raised(had: Earlier, values: Mapping[str, str]) -> str:
+    """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
+    now, seen = _levels(values), []
+    for name, level in now.items():
+        before = had.levels.get(name, "" if name == _PROTOCOL else 0)
+        if level != before if name == _PROTOCOL else level > before:
+            seen.append(f"{name} was {before or 'not set'} before and is {level or 'not set'} now")
+    return ", ".join(seen)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("latin-1")).hexdigest()
+
+
+REPAIR = "repair"
+_KEPT = {mode for modes in transitions.KEPT_MODES.values() for mode in modes}
+_PROTOCOL = "inter.broker.protocol.version"
 
 
 class _Refused(RestartError):
@@ -70,7 +163,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     return "reverted", _joined(message, excerpt)
 
 
-def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Exception) -> tuple[str, str]:
+def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
     """Give a node that did not come up with another release or file its earlier ones back, and start it.
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
@@ -78,32 +171,57 @@ def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Ex
     is after the restarts of all brokers. Return as `after`.
     """
     record.forgiving = True
-    unit, release = spec["service"], spec.get("release") or {}
-    new = f"Kafka {release['version']}" if release else f"the new {spec['config_file']}"
+    had, unit = Earlier(**record.values["earlier"]), spec["service"]
+    new = f"Kafka {had.version}" if had.home else f"the new {spec['config_file']}"
     why = f"{unit} did not come up with {new}: {error}."
     excerpt = getattr(error, "excerpt", "")
+    text = restart_files.read_text(had.file or spec["config_file"])
     try:
-        refused = restart_token.no_stop(spec)
-        if refused and not restart_steps.is_stopped(service.state(unit)):
-            raise _Refused(refused)
+        if not had.file and (not had.release or (had.is_in_place and not spec.get("hook"))):
+            raise _Refused(
+                f"{had.home} had {new} before this restart already, and what ran before is not known"
+                if had.home
+                else "its properties file had been changed before this restart already"
+            )
+        raised = _raised(had, properties.parse(restart_files.read_text(spec["config_file"]))) if had.release else ""
+        if raised:
+            raise _Refused(f"{raised}, so no earlier release may run")
+        refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
         if not restart_steps.is_stopped(service.state(unit)):
-            restart_steps.stop(spec, record, "stop again")
-        if earlier.home:
+            if refused:
+                raise _Refused(refused)
+            restart_steps.stop({**spec, "only_start": False}, record, "stop again")
+        if had.file:
+            _write(spec, record, text)
+        if had.release and not had.is_in_place:
             record.step("switch the release back")
-            home_link.switch(release["home"], earlier.home)
-        if restart_files.read_text(spec["config_file"]) != earlier.text:
-            _write(spec, record, earlier.text)
-        values = properties.parse(earlier.text)
+            home_link.switch(had.home, had.target)
+        try:
+            restart_hook.run(spec, record, restart_hook.STOPPED, had.from_version, reverts=True)
+        except restart_hook.HookFailed as failed:  # the node is not left down for it
+            why = f"{why} {failed}."
+        if had.is_in_place and had.from_version:
+            home_link.require_installed(had.home, had.from_version)
+        values = properties.parse(restart_files.read_text(spec["config_file"]))
         before = own_node.registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
+    except _Refused as refused:
+        return "failed", _joined(
+            f"{why} It did not get back what it had before: {refused}. Fix the cause and run again.", excerpt
+        )
     except Exception as second:
-        now = f" {release['home']} leads to {home_link.target(release['home'])}." if release else ""
+        now = f" {had.home} leads to {home_link.target(had.home)}." if had.target else ""
         message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
         second_excerpt = getattr(second, "excerpt", "")
         same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
-    has = f"with {earlier.home}" if earlier.home else "with its earlier properties file"
+    has = f"with {had.release}" if had.release else "with its earlier properties file"
     return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again.", excerpt)
+
+
+def _answers(spec: Mapping[str, Any]) -> bool:
+    values = properties.parse(restart_files.read_text(spec["config_file"]))
+    return own_node.running_mode(values, spec["config_file"], spec["service"]) is not None
 
 
 def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:

@@ -194,7 +194,7 @@ class RestartStep(TypedDict):
 
 class RestartRecord(TypedDict, total=False):
     """A host's record of its newest restart (restart_record.Record). `outcome` is None while it goes on; `unit` is the
-    worker's, '' without systemd."""
+    worker's, '' without systemd; `earlier`: what the node had before, where the restart changes a release or a file."""
 
     id: str
     kind: str
@@ -210,6 +210,7 @@ class RestartRecord(TypedDict, total=False):
     changed: bool
     times: dict[str, float]
     diff: dict[str, str]
+    earlier: dict[str, str | None]
     ended_at: float
 
 

@@ -11,7 +11,7 @@ from typing import Any, Mapping
 
 from . import host_state, masking, safe_files
 from .core import kraft_config
-from .core.transitions import TRANSITIONS
+from .core.transitions import CHANGED_KEYS, TRANSITIONS
 from .formats import properties
 from .restart_record import RestartError
 from .seal import masked, unseal
@@ -83,17 +83,19 @@ def masked_text(text: str, before: str = "") -> str:
 
 
 def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
-    """Keep a copy of the file if the restart changes the node's mode."""
-    if old and kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]:
+    """Keep a copy of the file if the restart changes the node's mode, or is one that changes keys in the same mode."""
+    changes_mode = kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]
+    if old and (changes_mode or spec.get("kind") in CHANGED_KEYS):
         os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
         replace(kept(spec, directory), old, None, 0o600)
 
 
 def kept(spec: Mapping[str, Any], directory: str) -> str:
-    """Return the path of the file from before the restart. A rollback's restart uses another name, so that it does not
-    overwrite the file kept by the migration."""
+    """Return the path of the file from before the restart. A rollback's restart, and one that keeps the mode, use other
+    names, so that they do not overwrite the file kept by the migration."""
+    into = spec["kind"] if spec.get("kind") in CHANGED_KEYS else spec["mode"]
     back = "back-to-" if _is_rollback(spec) else ""
-    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{spec['mode']}")
+    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{into}")
 
 
 def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:

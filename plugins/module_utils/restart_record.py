@@ -25,6 +25,12 @@ def read(directory: str) -> dict:
     return host_state.read_json(os.path.join(directory, host_state.RESTART)) or {}
 
 
+def left(directory: str) -> dict:
+    """Return what the node had before the host's newest restart, {} once that restart has ended well."""
+    record = read(directory)
+    return (record.get("earlier") or {}) if record.get("outcome") in (None, "failed") else {}
+
+
 def last_step(record: Mapping[str, Any]) -> str:
     """Return the name of the last step that a restart took."""
     return record["steps"][-1]["name"] if record.get("steps") else "none"
@@ -47,7 +53,7 @@ class Record:
     def __init__(self, directory: str, spec: Mapping[str, Any], before: str, after: str):
         self.directory = directory
         self.values: dict = {key: spec[key] for key in _SHOWN}
-        self.values.update({"steps": [], "outcome": None, "message": "", "changed": True, "times": {}})
+        self.values.update({"steps": [], "outcome": None, "message": "", "changed": True, "times": {}, "earlier": {}})
         self.values["diff"] = {"before": before, "after": after}
         self.forgiving = False
 
@@ -62,6 +68,12 @@ class Record:
         """Record a step that is about to be taken."""
         self.values["progress"] = ""
         self.values["steps"].append({"name": name, "at": time.time()})
+        self._save()
+
+    def has(self, earlier: Mapping[str, Any]) -> None:
+        """Record what the node has before its restart changes it (auto_revert.Earlier), for a later worker where this
+        one is lost."""
+        self.values["earlier"] = dict(earlier)
         self._save()
 
     def note(self, **times: float) -> None:

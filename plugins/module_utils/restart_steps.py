@@ -26,11 +26,17 @@ ZOOKEEPER_ERRORS = (AddressError, SecurityError, ZnodeError, WireError)
 
 
 class NotUp(RestartError):
-    """A node was started and did not come up; `excerpt` quotes its own log."""
+    """A node was started and did not come up; `excerpt` quotes its own log, `ended`: whether its process ended."""
 
-    def __init__(self, why: str, excerpt: str = ""):
+    def __init__(self, why: str, excerpt: str = "", ended: bool = False):
         super().__init__(why)
-        self.excerpt = excerpt
+        self.excerpt, self.ended = excerpt, ended
+
+
+class Ended(RestartError):
+    """The process of a node ended while it was to come up."""
+
+    ended = True
 
 
 def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
@@ -78,12 +84,13 @@ def _start(
     starting = time.time()
     log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
     earlier = service.state(spec["service"]).get("invocation")
+    log_end = own_node.log_end(values, spec["mode"])
     try:
         service.begin("start", spec["service"])
-        see_up(spec, record, values, before, starting, earlier, log_from)
+        see_up(spec, record, values, before, starting, earlier, log_from, log_end)
     except (RestartError, service.ServiceError) as error:
         excerpt = own_log.excerpt(spec["log_file"], log_from, spec["service"], values)
-        raise NotUp(str(error), excerpt) from None
+        raise NotUp(str(error), excerpt, isinstance(error, Ended)) from None
 
 
 def see_up(
@@ -94,8 +101,12 @@ def see_up(
     starting: float,
     earlier: str | None = None,
     log_from: int | None = None,
+    log_end: int | None = None,
 ) -> None:
-    """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start.
+    """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start;
+    `log_end`: where its metadata log ended then (by default, where it ends now).
+
+    Below the metadata.version from which on controllers register, one is up once it takes part in the quorum.
 
     Its `start_timeout_s` begins again with whatever it loads or recovers of its partitions, as its log shows from byte
     `log_from` on (by default, from its present end): after an unclean stop that takes minutes to hours.
@@ -103,6 +114,7 @@ def see_up(
     log_file = spec["log_file"]
     if log_from is None:
         log_from = os.path.getsize(log_file) if os.path.exists(log_file) else 0
+    log_end = own_node.log_end(values, spec["mode"]) if log_end is None else log_end
     load, bound = loading.Loading(log_file, log_from), Bound(spec["start_timeout_s"])
     seen = {"text": "none"}
 
@@ -121,7 +133,7 @@ def see_up(
         # systemd may begin the start a moment later.
         begun = state.get("invocation") != earlier or state.get("active_state") == "failed"
         if ended and (begun or time.time() - starting > BEGIN_S):
-            raise RestartError(f"{spec['service']} ended while it started (systemd: {state.get('result')})")
+            raise Ended(f"{spec['service']} ended while it started (systemd: {state.get('result')})")
 
     def answers() -> bool:
         runs()
@@ -143,6 +155,10 @@ def see_up(
         if spec["mode"] == "zk":
             seen["text"], alive = _in_zookeeper(values, spec["node_id"])
             return alive
+        log = own_node.own_log(values) if spec["mode"].startswith("controller") else None
+        if log and not own_node.controllers_register(log):
+            seen["text"] = f"its metadata log ends at offset {log['log_end_offset']}, as before"
+            return own_node.follows(values, log, log_end)
         registration = own_node.registration(values, spec["node_id"], spec["mode"])
         seen["text"] = f"registration {registration}"
         new = bool(registration) and registration["incarnation_id"] != before.get("incarnation_id")

@@ -26,6 +26,7 @@ from . import (
     host_identity,
     host_state,
     restart_files,
+    restart_hook,
     restart_record,
     restart_steps,
     run_locks,
@@ -98,7 +99,8 @@ def begin(spec: Mapping[str, Any]) -> dict:
     state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
     (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped),
-    release ({home: a link, to: the directory to which it is switched, version: that is there}, or None)}.
+    release ({home: a link, to: the directory to which it is switched, version: that is there}, or None; `to` is `home`
+    where the hook installs the release), hook (the operator's command, or None), hook_timeout_s}.
     Raises RestartError when another restart or another run's lock holds the host.
     """
     plan = planned(spec)
@@ -108,6 +110,8 @@ def begin(spec: Mapping[str, Any]) -> dict:
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
+        if restart_steps.is_stopped(service.state(spec["service"])):
+            record.values["earlier"] = auto_revert.left(spec, directory)._asdict()
         return _detached(record, _restart, spec)
 
 
@@ -132,8 +136,10 @@ def finish(spec: Mapping[str, Any]) -> dict:
         kind = transitions.forward_to(mode)
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_text(spec, old) if down else old
-        record = Record(directory, {**spec, "kind": "repair"}, **_masked(old, new))
-        record.values["changed"] = down
+        repair = {**spec, "kind": auto_revert.REPAIR}
+        left = auto_revert.left(repair, directory)
+        record = Record(directory, repair, **_masked(old, new))
+        record.values.update(changed=down, earlier=left._asdict())
         return _detached(record, _finish, spec)
 
 
@@ -243,8 +249,13 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     try:
         if old != new:
             record.step("keep the old file")
+        if spec["kind"] in transitions.CHANGED_KEYS:
+            left = record.values.get("earlier") or {}
+            record.has(auto_revert.earlier(spec, directory, old, new, left)._asdict())
+        elif old != new:
             restart_files.keep(spec, directory, old)
         if not restart_steps.is_stopped(service.state(spec["service"])):
+            restart_hook.run(spec, record, restart_hook.BEFORE_STOP)
             restart_steps.stop(spec, record)
     except Exception as error:
         record.end("failed", f"{error}")
@@ -268,37 +279,91 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     since = service.state(spec["service"]).get("started_at") or time.time()
     try:
         restart_steps.see_up(spec, record, values, {}, time.time())
-        record.end("done")
+        outcome = "done", ""
     except Exception as error:
-        record.end(*auto_revert.after(spec, record, directory, error, since))
+        outcome = _reverted(spec, record, directory, error, since)
+    _end(spec, record, *outcome, outcome[0] != "failed")
 
 
 def _bring_up(
     spec: Mapping[str, Any], record: Record, directory: str, new: str | None, before: Mapping[str, Any]
 ) -> None:
     """Write the file and start the node. On any error, revert it where that is safe."""
-    since, release = time.time(), spec.get("release")
-    earlier = auto_revert.Earlier(restart_files.read_text(spec["config_file"]), None)
+    since, release, failed, is_up = time.time(), spec.get("release"), "", True
     try:
         if new is not None:
             record.step("write the file")
             restart_files.replace(spec["config_file"], new, spec.get("owner"))
-        if release:  # after the file, without which the release would use its own inter.broker.protocol.version
-            earlier = earlier._replace(home=home_link.target(release["home"]))
+        # After the file, without which the release would use its own inter.broker.protocol.version
+        if release and not home_link.is_in_place(release):
             record.step("switch the release")
             home_link.switch(release["home"], release["to"])
+        failed = _between(spec, record, _had(record))
         values = properties.parse(restart_files.read_text(spec["config_file"]))
         if spec.get("format"):
             _format(spec, record, values)
         restart_steps.start(spec, record, values, before)
         if release:
             home_link.require(spec["service"], release["home"], release["version"])
-        record.end("done")
+        outcome = "done", ""
+        if failed:
+            outcome = (
+                "failed",
+                f"{failed}. {spec['service']} was started all the same and is up. Fix the hook and run again",
+            )
     except Exception as error:
-        if spec["kind"] in transitions.CHANGED_KEYS:
-            record.end(*auto_revert.upgrade(spec, record, earlier, error))
-        else:
-            record.end(*auto_revert.after(spec, record, directory, error, since))
+        outcome = _reverted(spec, record, directory, error, since)
+        is_up = outcome[0] == "reverted"
+    _end(spec, record, *outcome, is_up)
+
+
+def _had(record: Record) -> auto_revert.Earlier:
+    """Return what the node had before the restart, or before the one that this one finishes."""
+    return auto_revert.Earlier(**(record.values.get("earlier") or {}))
+
+
+def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) -> str:
+    """Run the hook between stop and start; return why it failed, '' if it did not.
+
+    Raises RestartError where the node has something to go back to: what the hook was to install is missing then.
+    """
+    text = restart_files.read_text(spec["config_file"])
+    try:
+        restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
+        if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
+            raise restart_hook.HookFailed(f"the hook started {spec['service']}, which the restart starts")
+        if restart_files.read_text(spec["config_file"]) != text:
+            raise restart_hook.HookFailed(f"the hook changed {spec['config_file']}")
+        if had.is_in_place:
+            home_link.require_installed(had.home, had.version)
+    except RestartError as error:
+        if had.home or had.file:
+            raise
+        return f"{error}"
+    return ""
+
+
+def _reverted(
+    spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float
+) -> tuple[str, str]:
+    """Give a node that did not come up what it had before, where that is safe. Return (outcome, message)."""
+    had = _had(record)
+    if had.home or had.file or spec["kind"] in transitions.CHANGED_KEYS:
+        return auto_revert.upgrade(spec, record, error)
+    return auto_revert.after(spec, record, directory, error, since)
+
+
+def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str, is_up: bool) -> None:
+    """Run the hook of a node that is up again, and record the outcome."""
+    try:
+        if is_up:
+            restart_hook.run(spec, record, restart_hook.UP, reverts=outcome == "reverted")
+    except RestartError as error:
+        call = shlex.join([spec["hook"], restart_hook.UP])
+        again = f"{spec['service']} is up, and its hook failed: {error}. Fix it, and call it on this host: {call}"
+        outcome = "failed" if outcome == "done" else outcome
+        message = "\n".join(text for text in (message, again) if text)
+    record.end(outcome, message)
 
 
 def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:

@@ -57,7 +57,7 @@ highest_common:
   returned: success
 nodes:
   description:
-    - What each broker and controller answers, by its role, id and address, which are also C(role), C(id) and C(address).
+    - What each broker and controller answers, by its role, id and address. C(role), C(id) and C(address) repeat them.
       C(supported) has the lowest and highest level of each feature, C(finalized) the levels, C(epoch) their epoch.
       C(error) says why a node gave no answer.
   type: dict

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kafka_home
-short_description: Read from which directory a node's service starts Kafka, or switch it where no node runs
+short_description: Read from where a node's service starts Kafka, or switch it where no node runs
 version_added: 0.1.0
 description:
-  - O(state=read) shows where the link O(home) leads, and which release is in O(to).
+  - O(state=read) shows where the link O(home) leads, which release is in O(to), and from where the running process
+    runs Kafka.
   - O(state=switched) lets the link lead to O(to), on a host whose service does not run.
     M(quorumshift.kafka.node_restart) switches it on hosts with a running node.
 options:
@@ -20,11 +21,11 @@ options:
     choices: [read, switched]
     default: read
   home:
-    description: The link from which the service starts Kafka. The action plugin fills it in.
+    description: The link or directory from which the service starts Kafka. The action plugin fills it in.
     type: path
     required: true
   to:
-    description: The directory of the other release.
+    description: The directory of the other release. It is O(home) where the hook installs the release.
     type: path
     required: true
   service:
@@ -39,6 +40,12 @@ options:
   cluster_id:
     description: The cluster's id.
     type: str
+  config_file:
+    description: The properties file that the service starts with. The action plugin fills it in.
+    type: path
+  hook:
+    description: The command that each restart runs on the host. The action plugin fills it in.
+    type: path
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
 attributes:
@@ -57,11 +64,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 home:
-  description: The link's C(path), whether it C(is_link), its C(target), and the C(version) of Kafka there.
+  description:
+    - The C(path), whether it C(is_link), its C(target), its C(real) path, and the C(version) of Kafka there.
+    - C(package) is the package that installed Kafka there, C(shared) whether the directory has more than Kafka, and
+      C(holds) has the node's own files below it.
   type: dict
   returned: success
 to:
   description: The directory's C(path), whether it C(exists), its C(version), and whether a script C(starts) Kafka.
+  type: dict
+  returned: success
+running:
+  description:
+    - From where the process runs Kafka, with C(path), C(version), and whether it C(exists) still; null if that cannot
+      be seen.
+  type: dict
+  returned: success
+hook:
+  description: The C(path) of the hook, and whether it C(runs); null if there is none.
   type: dict
   returned: success
 active:
@@ -90,11 +110,14 @@ def main():
             "run": {"type": "str"},
             "cluster_id": {"type": "str"},
             **host_state.OPTIONS,
+            "config_file": {"type": "path"},
+            "hook": {"type": "path"},
         },
         supports_check_mode=True,
     )
     home, to, service = (module.params[name] for name in ("home", "to", "service"))
-    found = home_link.read(home, to, service)
+    node = (module.params["config_file"] or "", module.params["hook"] or "")
+    found = home_link.read(home, to, service, *node)
     if module.params["state"] == "read":
         module.exit_json(changed=False, **found)
     if found["active"]:
@@ -104,7 +127,7 @@ def main():
         if before != to and not module.check_mode:
             run_locks.allow(*(module.params[name] for name in ("state_dir", "cluster_id", "run")))
             home_link.switch(home, to)
-            found = home_link.read(home, to, service)
+            found = home_link.read(home, to, service, *node)
     except (OSError, ValueError, RestartError, run_locks.RunLockError) as error:
         module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed.")
     module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)

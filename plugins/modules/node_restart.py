@@ -64,7 +64,7 @@ options:
     description:
       - With V(upgrade_broker) and V(upgrade_controller), the release that the node is to run. C(home) is the link from
         which its service starts Kafka, C(to) the directory to which it is switched, and C(version) that of Kafka there.
-        The action plugin fills it in.
+        Where C(to) is C(home), O(hook) installs the release there. The action plugin fills it in.
     type: dict
   since:
     description:
@@ -124,6 +124,16 @@ options:
         of loading and recovering partitions, so a recovery after an unclean stop may take longer than this.
     type: float
     default: 300
+  hook:
+    description:
+      - A command on the host, which the worker runs as root at three moments of each restart, with the moment as its
+        argument. C(before-stop) is before a running node is stopped, C(stopped) between stop and start, C(up) once the
+        node is up, also with what it had before. C(docs/upgrades.md) has the contract. The action plugin fills it in.
+    type: path
+  hook_timeout_s:
+    description: How long the hook may take at each moment, in seconds. The action plugin fills it in.
+    type: float
+    default: 600
   seen_steps:
     description: With O(action=watch), how many steps of the restart the caller has seen.
     type: int
@@ -244,6 +254,8 @@ def main():
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "stop_timeout_s": {"type": "float", "default": 300},
             "start_timeout_s": {"type": "float", "default": 300},
+            "hook": {"type": "path"},
+            "hook_timeout_s": {"type": "float", "default": 600},
             "seen_steps": {"type": "int", "default": 0},
             "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
             "repair": {"type": "bool", "default": False},

@@ -76,7 +76,7 @@ options:
   since:
     description:
       - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since
-        1970. Nodes that started later, by their host's clock, need no restart. V(0) restarts all.
+        1970. Nodes that answer and started later, by their host's clock, need no restart. V(0) restarts all.
     type: float
     default: 0
   ready:
@@ -149,10 +149,6 @@ unaccepted:
   description: In plain restarts, which partitions cannot keep C(min.insync.replicas), and how to accept it.
   type: str
   returned: with O(state=planned) of V(restart_broker)
-began:
-  description: When the restarts were planned, in seconds since 1970.
-  type: float
-  returned: with O(state=planned) of brokers
 since:
   description: The O(since) with which a later run leaves out what this one restarts.
   type: float
@@ -279,7 +275,7 @@ def planned(module):
     transition = KINDS[given["kind"]]
     if transition.role == transitions.CONTROLLER:
         plan = restart.plan_controllers(facts["nodes"], transition.after, facts["quorum"].get("leader_id"))
-        return {"plan": {**plan._asdict(), "min_isr": {}, "kind": given["kind"]}}
+        return {"plan": {**plan._asdict(), "kind": given["kind"]}}
     topics_found = facts["topics"]
     if not topics_found["reached"]:
         module.fail_json(msg=topics_found["error"])
@@ -294,12 +290,12 @@ def planned(module):
         module.fail_json(msg=f"{error}. Nothing was changed.")
     if plan.batches:
         require_no_throttles(module)
-    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}, "began": facts["time"]}
+    return {"plan": {**plan._asdict(), "kind": given["kind"]}}
 
 
 def awaited(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled."""
-    given, plan = module.params, module.params["plan"]
+    given = module.params
     admitting, transition = given["state"] == "admitted", KINDS[given["kind"]]
     if admitting and len(given["batch"]) > 1 and transition.role == transitions.BROKER:
         return batch_awaited(module)
@@ -309,7 +305,6 @@ def awaited(module):
     host = given["batch"][0] if admitting else None
     to_zk = given["kind"] == "zk"
     gate = transition.gate if admitting else gates.BROKERS_PLAIN
-    module.known_min_isr.update(plan.get("min_isr") or {})
 
     def gather():
         facts, to_restart = module.facts(), host
@@ -363,15 +358,15 @@ def plain_planned(module):
     refused = plain_restart.refused(facts, detected)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    times = {"began": facts["time"], "since": given["since"] or int(facts["time"])}
+    times = {"since": given["since"] or int(facts["time"])}
     role, hosts = PLAIN[kind].role, phase.controllers(facts)
     if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
-        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "min_isr": {}, "kind": kind}, **times}
+        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "kind": kind}, **times}
     try:
         if role == transitions.CONTROLLER:
             quorum = restart_plan.of_quorum(facts["quorum"])
             plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"], given["ready"])
-            return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}, **times}
+            return {"plan": {**plan._asdict(), "unavoidable": {}, "kind": kind}, **times}
         min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
         cluster = restart_plan.of_facts(facts, min_isr)
         canary = given["canary"] or (None if given["ready"] else restart_plan.canary(facts, cluster, given["since"]))
@@ -383,7 +378,7 @@ def plain_planned(module):
     if plan.batches:
         require_no_throttles(module)
     needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
-    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed, **times}
+    return {"plan": {**plan._asdict(), "kind": kind}, "unaccepted": needed, **times}
 
 
 def batch_awaited(module):
@@ -393,7 +388,6 @@ def batch_awaited(module):
     batch, transition = given["batch"] if given["state"] == "admitted" else [], transitions.of(kind)
     if given["state"] == "admitted" and not batch:
         module.fail_json(msg="the batch is empty. Nothing was changed.")
-    module.known_min_isr.update(given["plan"].get("min_isr") or {})
 
     def gather():
         facts, first = module.facts(), {}

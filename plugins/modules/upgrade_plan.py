@@ -75,6 +75,17 @@ capped:
   type: list
   elements: str
   returned: success
+ahead:
+  description:
+    - Hosts whose link was switched ahead of the restart, each with the link's C(path), its C(target), and the directory
+      that the process C(runs). A node that does not come up goes back to that directory.
+  type: dict
+  returned: with O(step=binaries)
+by_hook:
+  description: Hosts on which the hook installs the release.
+  type: list
+  elements: str
+  returned: with O(step=binaries)
 lowers:
   description: Whether the release is older than the one that runs.
   type: bool
@@ -115,6 +126,7 @@ confirmed:
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    kafka_homes,
     levels,
     phase,
     plain_restart,
@@ -157,7 +169,11 @@ def binaries(module):
         capped = of_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
     plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
-    return {**plan._asdict(), "capped": capped}
+    # A process that does not answer is restarted, whatever it runs
+    plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
+    homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
+    by_home = {"ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
+    return {**plan._asdict(), "capped": capped, **by_home}
 
 
 def versions(module):

@@ -67,7 +67,8 @@ def _of_upgrade(action: QuorumshiftAction, kind: str, host: str, values: Mapping
     if kind == "protocol_broker":
         return {"changes": {upgrade.PROTOCOL: releases.written(releases.release(version) or ())}}
     planned = action.vars["hostvars"]["localhost"]["upgrade_planned"]
-    home, to = action.variable("quorumshift_kafka_home", host), action.variable("upgrade_home", host)
+    home = str(action.variable("quorumshift_kafka_home", host))
+    to = action.variable("upgrade_home", host) or home
     pinned = planned["protocol"] if kind == upgrade.BROKERS and upgrade.PROTOCOL not in values else ""
     return {
         "release": {"home": home, "to": str(to), "version": version},

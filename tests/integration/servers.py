@@ -218,10 +218,12 @@ class KafkaServer(JavaServer):
     properties: Dict[str, str]
     listeners: Dict[str, HostPort]
 
-    def format(self, cluster_id: str = CLUSTER_ID) -> None:
-        """Run `kafka-storage format`, which a KRaft node needs before its first start."""
+    def format(self, cluster_id: str = CLUSTER_ID, release: str = "") -> None:
+        """Run `kafka-storage format`, which a KRaft node needs before its first start; `release`: the metadata.version,
+        by default the newest."""
         # one argument: a generated cluster id may begin with "-"
         arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties")]
+        arguments += ["--release-version", release] if release else []
         done = subprocess.run(
             [*java(), "kafka.tools.StorageTool", *arguments],
             capture_output=True,
@@ -360,6 +362,7 @@ def kraft_controller(
     jvm: Sequence[str] = (),
     cluster_id: str = CLUSTER_ID,
     ready: Callable[[], object] | None = None,
+    release: str = "",
 ) -> contextlib.AbstractContextManager:
     """Run a KRaft controller at `address` with a formatted directory; `settings` has its listener's security.
 
@@ -368,7 +371,7 @@ def kraft_controller(
     properties = {"process.roles": "controller", "node.id": str(node_id), **controller_keys(voters)}
     listeners = {"CONTROLLER": str(address)}
     name = f"controller-{node_id}"
-    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready)
+    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready, release)
 
 
 @contextlib.contextmanager
@@ -377,13 +380,15 @@ def kraft_controllers(
     addresses: Sequence[HostPort],
     settings: Mapping[str, str | None] | None = None,
     cluster_id: str = CLUSTER_ID,
+    release: str = "",
 ) -> Iterator[List[KafkaServer]]:
-    """Run a quorum of controllers 101, 102, ... at `addresses` with the same `settings`; all have started."""
+    """Run a quorum of controllers 101, 102, ... at `addresses` with the same `settings`; all have started. `release`:
+    the metadata.version, by default the newest."""
     voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
     with contextlib.ExitStack() as stack:
         controllers = [
             stack.enter_context(
-                kraft_controller(home, 101 + index, address, voters, settings, (), cluster_id, lambda: True)
+                kraft_controller(home, 101 + index, address, voters, settings, (), cluster_id, lambda: True, release)
             )
             for index, address in enumerate(addresses)
         ]
@@ -450,6 +455,7 @@ def _kafka(
     jvm: Sequence[str],
     cluster_id: str | None,
     ready: Callable[[], object] | None = None,
+    release: str = "",
 ) -> Iterator[KafkaServer]:
     if listeners is None:
         listeners = {"PLAINTEXT": f"127.0.0.1:{free_port()}"}
@@ -471,7 +477,7 @@ def _kafka(
     server.configure(settings or {})
     try:
         if cluster_id is not None:
-            server.format(cluster_id)
+            server.format(cluster_id, release)
         server.start(ready)
         yield server
     finally:

@@ -113,7 +113,7 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
         assert "has no in-sync replica to spare now" in again.reasons["b3"]
 
 
-def admission(nodes, connections, *batch, accept=()):
+def admission(nodes, connections, *batch, accept=(), plan=None):
     """Return the module's first answer: the token, or `progress` with what keeps the batch up."""
     given = {
         host: {
@@ -126,7 +126,7 @@ def admission(nodes, connections, *batch, accept=()):
         "rolling_restart",
         **{"state": "admitted", "kind": "restart_broker", "batch": list(batch), "run": "r", "nodes": given},
         **{"bootstrap_servers": bootstrap(connections).split(","), "zookeeper_connect": str(connections.zookeeper)},
-        **{"accept": list(accept), "stable_s": 0, "timeout_s": 60},
+        **{"accept": list(accept), "stable_s": 0, "timeout_s": 60, "plan": plan or {}},
     )
 
 
@@ -137,6 +137,14 @@ def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition
         word = plain_restart.token(["single-0"])
         admitted = admission(nodes, connections, "b1", "b2", accept=[word])
         assert admitted["done"] and admitted["gate_token"]["hosts"] == {"b1": 1, "b2": 2}, admitted
+        # What an operator has raised since the plan was made counts
+        admin = ClusterAdmin(connections.bootstrap, connections.client, 5, None)
+        least, spread = {"min_isr": {"spread": 1, "one_rack": 1, "single": 1}}, (admin_requests.TOPIC, "spread")
+        assert admin.alter_configs({spread: {"min.insync.replicas": "2"}}) == {}
+        raised = admission(nodes, connections, "b1", "b2", accept=[word], plan=least)
+        assert "spread-" in raised["progress"] and "gate_token" not in raised, raised
+        assert admin.alter_configs({spread: {"min.insync.replicas": None}}) == {}
+
         refused = admission(nodes, connections, "b3", "b4", accept=[word])
         assert "the batch cannot stop at once: one_rack-0" in refused["progress"] and "gate_token" not in refused
 

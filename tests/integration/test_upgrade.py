@@ -82,6 +82,7 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
 
         both = [(controller, "controller_final"), (broker, "kraft")]
         changed(both, new)
+        assert installation.running_home(broker.pid) == installation.Home(str(new.parent), "4.1.1", True)
         assert plan("binaries", "4.1.1", nodes(), [broker])["ready"] == ["b1", "c1"]
         assert plan("binaries", "3.9.2", nodes(), [broker])["order"] == ["upgrade_broker", "upgrade_controller"]
         changed(reversed(both), servers.kafka_libs())
@@ -195,17 +196,11 @@ def test_a_controller_that_is_gone_keeps_metadata_version_low_until_it_registers
             refused = admin_bed.run("kafka_features", **raising)
             assert "Controller 102 only supports versions 1-21" in refused["msg"], refused
 
-            # as docs/upgrades.md describes it: without the voters, it joins the quorum as an observer
-            gone.configure({"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": str(addresses[0])})
+            # as docs/upgrades.md describes it: its file names the voters and itself, those of the quorum do not name it
             gone.use(new)
             shutil.rmtree(gone.properties["log.dirs"])
-            made = [
-                "kafka.tools.StorageTool",
-                "format",
-                f"--cluster-id={servers.CLUSTER_ID}",
-                "--no-initial-controllers",
-            ]
-            made += ["--config", str(gone.home / "server.properties")]
+            config = str(gone.home / "server.properties")
+            made = ["kafka.tools.StorageTool", "format", f"--cluster-id={servers.CLUSTER_ID}", "--config", config]
             java = ["java", *servers.JVM_FLAGS, "-cp", f"{new}/*"]
             subprocess.run([*java, *made], check=True, timeout=servers.START_SECONDS)
             gone.start(lambda: True)

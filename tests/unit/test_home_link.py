@@ -29,16 +29,14 @@ def homes(tmp_path, monkeypatch):
 def test_the_link_is_read_and_switched(homes):
     link, new = str(homes / "kafka"), str(homes / "kafka-3.9.2")
     found = home_link.read(link, new, "kafka")
-    assert found["home"] == {"path": link, "is_link": True, "target": "kafka-3.7.2", "version": "3.7.2"}
+    shown = {"path": link, "is_link": True, "package": None, "shared": False, "holds": {}}
+    assert found["home"] == {**shown, "target": "kafka-3.7.2", "real": str(homes / "kafka-3.7.2"), "version": "3.7.2"}
+    assert found["running"] is None and found["hook"] is None
     assert found["to"] == {"path": new, "exists": True, "version": "3.9.2", "starts": True}
     (homes / "kafka.quorumshift").symlink_to("left")  # by a worker that was killed
     home_link.switch(link, new)
-    assert home_link.read(link, new, "kafka")["home"] == {
-        "path": link,
-        "is_link": True,
-        "target": new,
-        "version": "3.9.2",
-    }
+    switched = home_link.read(link, new, "kafka")["home"]
+    assert switched == {**shown, "target": new, "real": new, "version": "3.9.2"}
     assert sorted(os.listdir(homes)) == ["kafka", "kafka-3.7.2", "kafka-3.9.2"]
 
 

@@ -55,7 +55,7 @@ class Host:
         return kraft_config.mode_at_next_start(properties.parse(self.file.read_text()))
 
     def state(self, _name):
-        state = {"manager": "systemd", "sub_state": "", "result": "exit-code", "started_at": 1.0}
+        state = {"manager": "systemd", "sub_state": "", "result": "exit-code", "started_at": 1.0, "main_pid": 0}
         shown = "active" if self.active else "failed"
         return {**state, "active": self.active, "active_state": shown, "invocation": str(self.invocation)}
 
@@ -504,9 +504,18 @@ def upgraded(host, monkeypatch):
 
     def make(text=PLAIN):
         node = host(text)
+        for version in ("3.7.2", "3.9.2"):
+            for path in (f"libs/kafka_2.13-{version}.jar", "bin/kafka-server-start.sh"):
+                made = node.directory / f"kafka-{version}" / path
+                made.parent.mkdir(parents=True)
+                made.touch()
         (node.directory / "kafka").symlink_to("kafka-3.7.2")
-        node.release = {"home": str(node.directory / "kafka"), "to": "kafka-3.9.2", "version": "3.9.2"}
-        node.target = lambda: os.readlink(node.directory / "kafka")
+        node.release = {
+            "home": str(node.directory / "kafka"),
+            "to": str(node.directory / "kafka-3.9.2"),
+            "version": "3.9.2",
+        }
+        node.target = lambda: os.path.basename(os.readlink(node.directory / "kafka"))
         monkeypatch.setattr(home_link, "running_version", lambda _name: node.target().partition("-")[2])
         return node
 

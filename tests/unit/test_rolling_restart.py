@@ -302,7 +302,7 @@ def test_a_batch_of_brokers_gets_one_token_of_the_kinds_gate(name, kind, unmoved
 def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):
     facts = in_sync(recorded.facts("hybrid"))
     module = Module(facts, "kraft", ["b1", "b2"])
-    module.params["plan"] = {"min_isr": {"orders": 2}}
+    module.known_min_isr = {"orders": 2}
     result = rolling_restart.awaited(module)
     assert not result["done"] and "gate_token" not in result
     assert result["troubles"][0].startswith("the batch cannot stop at once: orders-0 (1 of 3 replicas in sync left")
@@ -456,3 +456,44 @@ def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throt
     assert plan["batches"] == [["b3"], ["b2"], ["b1"]]  # b2 leads, b1 is the controller
     module.params["since"] = max(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
     assert len(rolling_restart.plain_planned(module)["plan"]["done"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["restart_broker", "kraft"])
+def test_a_plan_of_hours_ago_says_nothing_about_min_isr(kind, monkeypatch, unmoved):
+    """An operator has raised min.insync.replicas since the plan was made."""
+    facts = in_sync(recorded.facts("zk" if kind == "restart_broker" else "hybrid"))
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+    module = Module(facts, kind, ["b1", "b2"])
+    module.params["plan"] = {"min_isr": {"orders": 1}}
+    module.known_min_isr = {"orders": 2}
+    assert any("orders-0" in text for text in rolling_restart.batch_awaited(module)["troubles"])
+
+
+@pytest.mark.parametrize("name", ["zk", "finalized"])
+def test_a_run_without_a_batch_settles_in_the_brokers_health(name):
+    facts = in_sync(recorded.facts(name))
+    module = Module(facts, "restart_controller", [], "settled")
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    result = rolling_restart.batch_awaited(module)
+    assert result["done"], result["troubles"]
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2"))
+    assert not rolling_restart.batch_awaited(Module(facts, "restart_broker", [], "settled"))["done"]
+
+
+def dead(facts, host):
+    """A broker that ended after it had started again: its host still knows when."""
+    return unresponsive(facts, host, {**facts["nodes"][host]["service"], **STOPPED})
+
+
+def test_a_broker_that_died_after_its_restart_is_not_done():
+    facts = recorded.facts("zk")
+    since = min(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    module = Module(facts, "restart_broker", [], "planned")
+    module.params.update(canary=None, concurrency=1, since=since, ready=[])
+    assert rolling_restart.plain_planned(module)["plan"]["batches"] == []
+    dead(facts, "b2")
+    assert facts["nodes"]["b2"]["service"]["started_at"] >= since
+    plan = rolling_restart.plain_planned(module)["plan"]
+    assert plan["batches"] == [["b2"]] and plan["done"] == ["b1", "b3"]

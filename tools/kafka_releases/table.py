@@ -140,7 +140,7 @@ def module(table: Mapping[str, Any]) -> str:
     for name, value in table.items():
         text = pprint.pformat(value, width=118 - len(name), sort_dicts=name != "RELEASES")
         meaning = "".join(f"# {line}\n" for line in _MEANINGS[name].strip().splitlines())
-        parts.append(f"{meaning}{name} = {text}\n")
+        parts.append(f"{meaning}{name}{_TYPES.get(name, '')} = {text}\n")
     return "\n".join(parts)
 
 
@@ -176,7 +176,10 @@ Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releas
 """
 
 from __future__ import annotations
+
+from typing import Any, Dict, Tuple
 '''
+_TYPES = {"RELEASES": ": Dict[Tuple[int, int], Dict[str, Any]]"}
 _MEANINGS = {
     "RELEASES": """
 Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;

@@ -62,7 +62,8 @@ def evaluate(
         for host, node in sorted(waiting.items())
         if not node.get("running") and host not in batch
     ]
-    if role == transitions.CONTROLLER:
+    # Without a migration there is no quorum yet: nothing of controllers was restarted, and the brokers' health counts
+    if role == transitions.CONTROLLER and (batch or detected.phase != phase.ZK):
         troubles += restart.controller_troubles(nodes, reading.quorum, batch)
         troubles += invariants.health(reading)
         return Verdict(list(dict.fromkeys(troubles)), lasting, False)

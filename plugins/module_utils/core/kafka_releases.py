@@ -8,10 +8,12 @@ Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releas
 
 from __future__ import annotations
 
+from typing import Any, Dict, Tuple
+
 # Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;
 # `moves_voters`: whether a change of kraft.version makes static voters dynamic; `features`: of each its lowest and
 # highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
-RELEASES = {
+RELEASES: Dict[Tuple[int, int], Dict[str, Any]] = {
     (3, 3): {
         "builds": ("3.3.0", "3.3.1", "3.3.2"),
         "java": 8,

@@ -315,8 +315,8 @@ def of_hosts(
 ) -> restart.Plan:
     """Return the plan of the hosts of a role.
 
-    Those whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are done, and so are
-    the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
+    Those that answer and whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are
+    done, and so are the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
     """
     nodes = _of_role(facts, role)
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
@@ -325,7 +325,7 @@ def of_hosts(
     if canary is not None and canary not in nodes:
         raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role}")
     kept = set(ready)
-    done = [host for host, node in nodes.items() if host in kept or (since and restarted_at(node) >= since)]
+    done = [host for host, node in nodes.items() if host in kept or restarted_since(node, since)]
     return _planned({host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency)
 
 
@@ -389,7 +389,7 @@ def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
     """Return the host of the canary where none is chosen: the broker that leads the fewest partitions, but not the
     controller. None where nodes are restarted already, or where there is no other broker."""
     nodes = _of_role(facts, "broker")
-    if since and any(restarted_at(node) >= since for node in nodes.values()):
+    if any(restarted_since(node, since) for node in nodes.values()):
         return None
     return _canary({host: int(one) for host, one in _ids(nodes) if one is not None}, cluster)[0]
 
@@ -402,9 +402,11 @@ def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
     return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""
 
 
-def restarted_at(node: NodeFacts) -> float:
-    """Return when a node's process started, in seconds since 1970 by its host's clock; 0 if unknown."""
-    return (node.get("service") or {}).get("started_at") or 0
+def restarted_since(node: NodeFacts, since: float) -> bool:
+    """Return whether a node answers and its process started at `since` or later, in seconds since 1970 by its host's
+    clock (0: none did). Of a process that ended, the host still knows when it started."""
+    started = (node.get("service") or {}).get("started_at") or 0
+    return bool(since and node.get("running") and started >= since)
 
 
 def _of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:

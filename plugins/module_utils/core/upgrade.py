@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..facts import NodeFacts
-from . import features, levels, releases
+from . import features, kafka_homes, levels, releases
 from .advice import shown
 from .transitions import BROKER
 
@@ -131,7 +131,10 @@ def refusals(
         if one.version is None
     ]
     for host, one in sorted(hosts.items()):
-        reasons += _of_home(host, one, target, release, must=host in found)
+        reasons += kafka_homes.refusals(host, one.version, one.home, target, must=host in found)
+        reasons += (
+            _of_java(host, one, target, release) if host in found or one.home.get("home", {}).get("is_link") else []
+        )
     versions = sorted({one.version for one in found.values() if one.version and one.version != target})
     if len(versions) > 1:
         mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
@@ -195,34 +198,11 @@ def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
     return any(other is not None and other > release for other in others)
 
 
-def _of_home(host: str, one: Host, target: str, release: Tuple[int, int], must: bool) -> List[str]:
-    """Return what is wrong with the directories of a host. `must`: whether a node is upgraded there."""
-    if not one.home:
-        return [f"the directories of {host} were not read. Run the whole playbook"]
-    home, new, java = one.home["home"], one.home["to"], one.home.get("java")
-    if not must and not home["is_link"]:
-        return []  # no node runs, and there is nothing to switch
-    reasons = []
-    if not new["exists"]:
-        reasons.append(f"{new['path']} does not exist on {host}. Install Kafka {target} there, or correct upgrade_home")
-    elif new["version"] != target:
-        reasons.append(
-            f"{new['path']} of {host} has {'Kafka ' + new['version'] if new['version'] else 'no Kafka jar in libs/'}, "
-            f"and upgrade_to is {target}. Install that version there, or correct upgrade_home"
-        )
-    elif not new["starts"]:
-        reasons.append(f"{new['path']}/bin of {host} has no kafka-server-start.sh. Install the whole release there")
-    if not home["is_link"]:
-        path, beside = home["path"], f"{home['path']}-{one.version}"
-        reasons.append(
-            f"{path} of {host} is no link, and the upgrade switches a link. Make it one, while Kafka runs: mv {path} "
-            f"{beside} && ln -s {beside} {path}"
-        )
+def _of_java(host: str, one: Host, target: str, release: Tuple[int, int]) -> List[str]:
+    java = one.home.get("java")
     if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
-        reasons.append(
-            f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"
-        )
-    return reasons
+        return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
+    return []
 
 
 def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find Kafka's version and tools on a host, in the layouts of Apache Kafka and of Confluent's packages.
+"""Find Kafka's version, tools and directory on a host, in the layouts of Apache Kafka and of Confluent's packages.
 
 Runs on managed hosts: standard library only; read-only.
 """
@@ -10,12 +10,31 @@ from __future__ import annotations
 
 import glob
 import os
+import pwd
 import re
+import shutil
+import subprocess
+from typing import Iterable, NamedTuple
 
 STORAGE = "bin/kafka-storage.sh"  # formats a controller's log directory
 _JARS = ("libs", "share/java/kafka")  # Apache; Confluent's archive, and its packages in /usr
 _JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.+-]*?)\.jar\b")
 _NO_CODE = re.compile(r"-(sources|javadoc|scaladoc|test|test-sources)$")
+_DELETED = " (deleted)"  # of a file that a process keeps open (proc(5))
+_QUERIES = (("dpkg-query", "-S"), ("rpm", "-qf", "--queryformat", "%{NAME}"))
+_QUERY_S = 30
+# Of the file system hierarchy: below the first, everything belongs to the system; the others are shared as a whole
+_SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr")
+_OF_LOCAL = ("bin", "etc", "games", "include", "lib", "libexec", "man", "sbin", "share", "src")
+_SHARED = ("/", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")
+
+
+class Home(NamedTuple):
+    """From where a process runs Kafka. `path`: the directory, without links; `exists`: whether that jar is there."""
+
+    path: str
+    version: str
+    exists: bool
 
 
 def tool(path: str) -> str:
@@ -26,8 +45,12 @@ def tool(path: str) -> str:
 
 def installed_version(kafka_home: str) -> str | None:
     """Return the version of the Kafka jar below `kafka_home`, None if there is none."""
+    return _version(os.path.basename(path) for path in _installed_jars(kafka_home))
+
+
+def _installed_jars(kafka_home: str) -> list[str]:
     patterns = [os.path.join(glob.escape(kafka_home), directory, "kafka_*.jar") for directory in _JARS]
-    return _version(os.path.basename(path) for pattern in patterns for path in sorted(glob.glob(pattern)))
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern))]
 
 
 def running_version(pid: int, arguments: list[str]) -> str | None:
@@ -37,6 +60,61 @@ def running_version(pid: int, arguments: list[str]) -> str | None:
     class path open.
     """
     return _version(arguments) or _version(_open_files(pid))
+
+
+def running_home(pid: int) -> Home | None:
+    """Return from where a process runs Kafka, None if it cannot be seen.
+
+    The process keeps the jars of its class path open, and the kernel names them without links: a link that was switched
+    since leads elsewhere.
+    """
+    for path in _open_files(pid):
+        jar = path[: -len(_DELETED)] if path.endswith(_DELETED) else path
+        version = _version([os.path.basename(jar)])
+        home = next(
+            (os.path.dirname(jar)[: -len(one) - 1] for one in _JARS if jar.startswith("/") and _is_in(jar, one)), ""
+        )
+        if version and home:
+            return Home(home, version, os.path.exists(path))
+    return None
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return os.path.dirname(path).endswith(f"/{directory}")
+
+
+def package_of(kafka_home: str) -> str | None:
+    """Return the package that installed the Kafka jar below `kafka_home`, None if no package did."""
+    jars = [path for path in _installed_jars(kafka_home) if _version([os.path.basename(path)])]
+    for command in _QUERIES if jars else ():
+        if shutil.which(command[0]) is None:
+            continue
+        # a package names the path at which it installed the file
+        for path in dict.fromkeys((jars[0], os.path.realpath(jars[0]))):
+            done = subprocess.run(
+                [*command, path],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_QUERY_S,
+            )
+            if done.returncode == 0 and done.stdout.strip():
+                return done.stdout.split(":", 1)[0].split()[0]
+    return None
+
+
+def is_shared(path: str) -> bool:
+    """Return whether a directory is the system's, a file system's root or a user's home: it has more than Kafka, so it
+    is never moved."""
+    real = os.path.realpath(path)
+    parts = real.split("/")
+    if parts[1:3] == ["usr", "local"]:
+        of_system = len(parts) == 3 or parts[3] in _OF_LOCAL
+    else:
+        of_system = any(real == one or real.startswith(f"{one}/") for one in _SYSTEM)
+    shared = real in _SHARED or os.path.dirname(real) in ("/var", "/home") or os.path.ismount(real)
+    return of_system or shared or real in {os.path.realpath(one.pw_dir) for one in pwd.getpwall()}
 
 
 def _open_files(pid: int) -> list[str]:
@@ -49,6 +127,6 @@ def _open_files(pid: int) -> list[str]:
     return opened
 
 
-def _version(texts) -> str | None:
+def _version(texts: Iterable[str]) -> str | None:
     found = (match for text in texts for match in _JAR.findall(text))
     return next((version for version in found if not _NO_CODE.search(version)), None)

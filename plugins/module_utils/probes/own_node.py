@@ -13,6 +13,7 @@ from typing import Any, Mapping
 
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
+from ..facts import MetadataLog
 from ..formats import metadata_summary
 from ..formats.record_batch import LogError
 from ..security import Security, Tls
@@ -20,6 +21,8 @@ from . import kafka_wire, node, service
 from .socket_wire import TlsError, WireError
 
 _PREFERRED = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
+# metadata.version 3.7-IV0: from it on controllers register (KIP-919; isControllerRegistrationSupported)
+_CONTROLLERS_REGISTER = 15
 
 
 def running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
@@ -28,13 +31,8 @@ def running_mode(values: Mapping[str, str], config_file: str, service_name: str)
     A listener that requires a client certificate does not answer this client. Then return the mode of the file, if the
     service was started after the file was written; the caller checks the registration in that mode too.
     """
-    address, protocol = _own_listener(values)
-    security = Security()
-    if protocol in ("SSL", "SASL_SSL"):
-        # A local listener, to which no secret is sent: its certificate need not be verified.
-        security = Security(protocol="SSL", tls=Tls(verify=False, check_hostname=False))
     try:
-        answer = kafka_wire.api_versions(address, security, timeout=2)
+        answer = _answer(values)
     except TlsError:
         started = service.state(service_name).get("started_at") or 0
         return kraft_config.mode_at_next_start(values) if started > os.path.getmtime(config_file) else None
@@ -48,15 +46,65 @@ def registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
 
     Controllers, and brokers in migration or KRaft mode, hold the log, so this needs no connection.
     """
-    directory = node.metadata_dir(dict(values))
-    if not directory or not os.path.isdir(directory):
+    summary = own_log(values)
+    if not summary:
         return {}
-    try:
-        summary = metadata_summary.summarise(directory)
-    except (OSError, ValueError, LogError):
-        return {}  # the log changes while the node starts; the caller polls
     nodes: dict[str, Any] = summary["controllers" if mode.startswith("controller") else "brokers"]
     return nodes.get(str(node_id)) or {}
+
+
+def own_log(values: Mapping[str, str]) -> MetadataLog | None:
+    """Return the summary of this node's own replica of the metadata log, None if there is none, or while it cannot be
+    read: it changes while the node starts, and the caller polls."""
+    directory = node.metadata_dir(dict(values))
+    if not directory or not os.path.isdir(directory):
+        return None
+    try:
+        return metadata_summary.summarise(directory)
+    except (OSError, ValueError, LogError):
+        return None
+
+
+def log_end(values: Mapping[str, str], mode: str) -> int | None:
+    """Return where a controller's own metadata log ends; None for a broker, and where it cannot be read."""
+    log = own_log(values) if mode.startswith("controller") else None
+    return log["log_end_offset"] if log else None
+
+
+def controllers_register(log: MetadataLog | None) -> bool:
+    """Return whether controllers register in the quorum of this metadata log: from metadata.version 3.7-IV0 on. A log
+    without a metadata.version has not been read yet, or is of a quorum that is formatted now."""
+    level = (log or {}).get("metadata_version")
+    return level is None or level >= _CONTROLLERS_REGISTER
+
+
+def follows(values: Mapping[str, str], log: MetadataLog, ended: int | None) -> bool:
+    """Return whether a controller that was started takes part in the quorum.
+
+    Its ApiVersions name the finalized features once it has loaded the metadata up to the high watermark, which it has
+    from a leader's answer to its fetch, or from its own leadership. Or its log has grown past `ended`, where it ended
+    before: a leader writes a record each half second. Controllers of old releases name no features, and those that
+    require a client certificate do not answer.
+    """
+    return (ended is not None and log["log_end_offset"] > ended) or names_features(values)
+
+
+def names_features(values: Mapping[str, str]) -> bool:
+    """Return whether the node's own listener names finalized features, which it has from the metadata log."""
+    try:
+        return _answer(values).finalized_features_epoch >= 0
+    except WireError:
+        return False
+
+
+def _answer(values: Mapping[str, str]) -> kafka_wire.ApiVersions:
+    """Return what the node's own listener answers. Raises WireError."""
+    address, protocol = _own_listener(values)
+    security = Security()
+    if protocol in ("SSL", "SASL_SSL"):
+        # A local listener, to which no secret is sent: its certificate need not be verified.
+        security = Security(protocol="SSL", tls=Tls(verify=False, check_hostname=False))
+    return kafka_wire.api_versions(address, security, timeout=2)
 
 
 def may_have_registered(values: Mapping[str, str], since: float) -> bool:

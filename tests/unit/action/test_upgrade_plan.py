@@ -9,6 +9,8 @@ BINARIES = {
     "order": ["upgrade_controller", "upgrade_broker"],
     "ready": ["c1"],
     "switched": [],
+    "by_hook": ["b3"],
+    "ahead": {"b2": {"path": "/opt/kafka", "target": "kafka-4.1.1", "runs": "/opt/kafka-3.9.2"}},
     "removed": {"b1": {"zookeeper.connect": "", "a": "b"}, "b2": {"zookeeper.connect": ""}},
     "capped": ["controller 13 is registered"],
 }
@@ -23,6 +25,8 @@ def test_the_first_step_is_shown(harness):
     assert harness.printed == [
         "    to Kafka 4.1.1: controllers, then brokers",
         "    run it already: c1",
+        "    the hook installs it: b3",
+        "    /opt/kafka of b2 leads to kafka-4.1.1 already, and its process runs /opt/kafka-3.9.2",
         "    Kafka 4.1.1 does not know a of b1: set b instead",
         "    Kafka 4.1.1 does not know zookeeper.connect of b1, b2: remove it after the upgrade",
         "    controller 13 is registered",

@@ -76,7 +76,13 @@ def test_a_node_that_is_down_is_not_ready():
     [
         (cluster(), "4.1.1", True, {}, "has no ZooKeeper, and this cluster is in ZooKeeper mode"),
         (cluster(to="3.9"), "3.9", True, {}, "Set upgrade_to to the version in the name of its jar"),
-        (cluster(b2={"version": "3.6.2"}), "3.9.2", True, {}, "versions are mixed: b1 3.7.2, b2 3.6.2, b3 3.7.2"),
+        (
+            cluster(b2={"version": "3.6.2", "home": home("3.6.2", "3.9.2")}),
+            "3.9.2",
+            True,
+            {},
+            "versions are mixed: b1 3.7.2, b2 3.6.2, b3 3.7.2",
+        ),
         (cluster(b2={"version": None}), "3.9.2", True, {}, "the Kafka version of b2 could not be read"),
         (cluster(b2={"protocol": "3.6"}), "3.9.2", True, {}, "inter.broker.protocol.version differs: b1 3.7, b2 3.6"),
         (cluster("3.9.2", "3.7.2", "3.9"), "3.7.2", True, {}, "inter.broker.protocol.version is 3.9 on b1, b2, b3"),

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables of a rolling restart: a wrong value stops the run before it begins, and the time of a run is checked after
+whatever waits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tools import role_specs
+
+ROOT = role_specs.ROOT
+TASKS = ROOT / "roles" / "restart" / "tasks"
+TIME = """
+- hosts: localhost
+  gather_facts: false
+  vars: {began: 100, quorumshift_bootstrap_servers: 'b1:9092', restart_total_s: "{{ total }}"}
+  tasks:
+    - ansible.builtin.set_fact: {restart_began: "{{ now().timestamp() - began }}"}
+    - ansible.builtin.include_role: {name: quorumshift.kafka.restart, tasks_from: time_left}
+    - ansible.builtin.debug: {msg: a batch may begin}
+"""
+
+
+def play(path, *words):
+    done = subprocess.run(
+        [
+            os.path.join(os.path.dirname(sys.executable), "ansible-playbook"),
+            "-i",
+            "localhost,",
+            "-c",
+            "local",
+            path,
+            *words,
+        ],
+        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"), "ANSIBLE_LOCALHOST_WARNING": "false"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("restart_roles=contoller", "Got no match for: contoller"),
+        ('{"restart_roles": []}', "restart_roles is empty"),
+        ("restart_pace_s=1m", "restart_pace_s"),
+    ],
+)
+def test_a_wrong_value_stops_the_run_before_it_begins(given, said):
+    code, output = play(str(ROOT / "playbooks" / "restart.yml"), "-e", given)
+    assert code != 0 and said in output and "Read every node" not in output, output
+
+
+@pytest.mark.parametrize(("total", "begins"), [("50", False), ("3600", True)])
+def test_no_batch_begins_once_the_time_is_over(tmp_path, total, begins):
+    (tmp_path / "play.yml").write_text(TIME)
+    code, output = play(str(tmp_path / "play.yml"), "-e", f"total={total}")
+    assert (code == 0) == begins and ("a batch may begin" in output) == begins, output
+    assert begins or f"and restart_total_s is {total}. No further node is stopped" in output
+
+
+def waits(task):
+    """Return whether a task may wait before the next one."""
+    restart = task.get("quorumshift.kafka.rolling_restart") or {}
+    return restart.get("state") == "admitted" or "ansible.builtin.wait_for" in task
+
+
+@pytest.mark.parametrize("name", ["restart", "stuck_leader"])
+def test_the_time_is_checked_between_the_last_wait_and_a_restart(name):
+    listed = yaml.safe_load((TASKS / f"{name}.yml").read_text(encoding="utf-8"))
+    begins = [
+        at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+    ]
+    assert begins
+    for at in begins:
+        checked = max(
+            place for place in range(at) if listed[place].get("ansible.builtin.include_tasks") == "time_left.yml"
+        )
+        assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
+
+
+def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
+    plays = yaml.safe_load((ROOT / "playbooks" / "parts" / "restart_nodes.yml").read_text(encoding="utf-8"))
+    (settles,) = [one["vars"] for one in plays if one["vars"].get("step_tasks") == "settled"]
+    assert settles["step_when"] == "{{ restart_when | bool and not ansible_check_mode }}"
