@@ -107,15 +107,21 @@ class Throttles:
         """Return the throttles at the brokers and topics of these steps that the record does not have."""
         return reassignment.foreign(self.values, self._current(self._resources(steps)))
 
-    def throttle(self, steps: Iterable[Step], rate: int | None, replaces: bool) -> Dict[str, Any]:
+    def throttle(self, steps: Iterable[Step], rate: int | None, mode: str) -> Dict[str, Any]:
         """Throttle these steps; return what was set. Call it while `exclusive`.
 
-        `replaces`: foreign throttles are removed, those at other keys at once; otherwise they are restored at the end.
-        Remove all of it, and raise, if some could not be set.
+        `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. Remove all of it, and raise, if
+        some could not be set. Raises ReassignmentError where another host has set throttles since `foreign` was asked.
         """
         moving = [one for one in steps if one.state != reassignment.DONE]
         current = self._current(self._resources(moving))
-        others = reassignment.foreign(self.values, current) if replaces else []
+        others = reassignment.foreign(self.values, current)
+        if others and mode == REFUSED:
+            raise reassignment.ReassignmentError(
+                f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
+                "Wait for the end of its move"
+            )
+        others = others if mode == REMOVED else []
         gone = {one[:3] for one in others}
         base = {
             resource: {key: value for key, value in values.items() if (*resource, key) not in gone}

@@ -262,7 +262,7 @@ def moved(module, admin, connections):
         goes_on = begins and moving and throttles.values
         with throttles.exclusive() if throttled or goes_on else contextlib.nullcontext():
             if throttled:
-                changed = bool(throttles.throttle(throttled, rate, replaces)) or changed
+                changed = bool(throttles.throttle(throttled, rate, given["foreign_throttles"])) or changed
             elif goes_on:
                 throttles.own(one.partition for one in moving)
             since = throttles.owner.get("at") if throttled or goes_on else since

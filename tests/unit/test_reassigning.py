@@ -102,7 +102,7 @@ def move(cluster, state_dir, partition, rate, mode="refused", kill_at=None):
         if throttles.left_over(cluster.flying):
             throttles.finish()
         with throttles.exclusive():
-            throttles.throttle([step], rate, mode == "removed")
+            throttles.throttle([step], rate, mode)
             cluster.change()
             cluster.flying.add(partition)
         cluster.change()
@@ -207,6 +207,17 @@ def test_a_worker_of_a_dead_run_does_not_take_the_throttle_from_the_run_that_goe
     before = dict(cluster.values)
     assert of_worker.give_up([T0], since) is None and cluster.values == before
     assert resumed.give_up([T0], resumed.owner["at"]) == [] and cluster.values == {}
+
+
+def test_throttles_that_another_host_sets_at_the_last_moment_are_seen(cluster, tmp_path):
+    (step,) = reassignment.steps({U0: [3, 1]}, {U0: [1, 2]}, {})
+    late = reassigning.Throttles(cluster, str(tmp_path / "b"))
+    assert late.foreign([step]) == []
+    assert move(cluster, str(tmp_path / "a"), T0, RATE_A)
+    before = dict(cluster.values)
+    with late.exclusive(), pytest.raises(reassignment.ReassignmentError, match="another host has just set throttles"):
+        late.throttle([step], RATE_B, "refused")
+    assert cluster.values == before and late.values == []
 
 
 def test_a_rate_of_a_move_that_another_host_made_is_not_restored_after_it(cluster, tmp_path):

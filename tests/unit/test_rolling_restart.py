@@ -486,12 +486,12 @@ def dead(facts, host):
     return unresponsive(facts, host, {**facts["nodes"][host]["service"], **STOPPED})
 
 
-def test_a_broker_that_died_after_its_restart_is_not_done():
+def test_a_broker_that_died_after_its_restart_is_not_done(throttles):
     facts = recorded.facts("zk")
     since = min(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
-    module.params.update(canary=None, concurrency=1, since=since, ready=[])
+    module.params.update(canary=None, concurrency=1, since=since, ready=[], cluster_id="c")
     assert rolling_restart.plain_planned(module)["plan"]["batches"] == []
     dead(facts, "b2")
     assert facts["nodes"]["b2"]["service"]["started_at"] >= since
