@@ -15,6 +15,8 @@ description:
     With systemd the worker is a transient unit, so the end of the login does not kill it either.
   - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its replica of the
     metadata log shows the unfenced registration of this start.
+  - A controller is up with its new registration too. Below metadata.version 3.7-IV0, where controllers do not register,
+    it is up once it has loaded the metadata up to the quorum's high watermark, or its log grows.
   - A node that already runs in the mode, with the wanted properties file, is not restarted.
   - If a broker does not come up, the worker reverts the properties file and the mode, where that is safe. Reverting to
     plain ZooKeeper mode is safe only while C(/migration) is at -1 and ZooKeeper's controller is active. Reverting from
