@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import shutil
@@ -71,6 +72,8 @@ def prepare(home: Path) -> None:
     manager.TaskQueueManager.run = run
     boundary.Run.before_play = None
     adopt_orphans()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page
 
 
 def adopt_orphans() -> None:
@@ -118,7 +121,7 @@ def forked(work: Callable[[], int], output: Path, limit_s: float) -> tuple[int |
     the seconds. Processes that it leaves are awaited, then ended."""
     sys.stdout.flush()
     sys.stderr.flush()
-    began = time.monotonic()
+    began, others = time.monotonic(), children()
     child = os.fork()
     if child == 0:
         code = 251
@@ -132,39 +135,46 @@ def forked(work: Callable[[], int], output: Path, limit_s: float) -> tuple[int |
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    code = await_child(child, limit_s)
+    code = await_child(child, limit_s, others)
     return code, time.monotonic() - began
 
 
-def await_child(child: int, limit_s: float) -> int | None:
-    """Wait for a child and for the orphans that it leaves; return its exit code, negative for a signal."""
-    deadline, code = time.monotonic() + limit_s, None
-    ended = False
-    while time.monotonic() < deadline:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
+def await_child(child: int, limit_s: float, others: frozenset[int] = frozenset()) -> int | None:
+    """Wait for a child and for the orphans that it leaves, not for the `others`; return its exit code, negative for a
+    signal."""
+    deadline, code, ended = time.monotonic() + limit_s, None, False
+    while True:
+        for pid in children() - others:
+            with contextlib.suppress(ChildProcessError):
+                reaped, status = os.waitpid(pid, os.WNOHANG)
+                if reaped == child:
+                    code, ended = os.waitstatus_to_exitcode(status), True
+                    deadline = min(deadline, time.monotonic() + 20)
+        left = children() - others
+        if not left:
             return code
-        if pid == child:
-            code, ended = os.waitstatus_to_exitcode(status), True
-            deadline = min(deadline, time.monotonic() + 20)
-        elif pid == 0:
-            time.sleep(0.005)
-    for pid in [*([] if ended else [child]), *_children()]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.005)
+    for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
-    return code
+    while children() - others:
+        for pid in children() - others:
+            with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
+    return code if ended else None
 
 
-def _children() -> list[int]:
+def children() -> frozenset[int]:
+    """Return the process ids of this process's children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as stream:
-            return [int(one) for one in stream.read().split()]
+            return frozenset(int(one) for one in stream.read().split())
     except OSError:
-        return []
+        return frozenset()
 
 
 class Snapshot:

@@ -145,7 +145,7 @@ class World:
         state = {
             "services": services,
             "versions": dict.fromkeys(IDS, KAFKA),
-            "zookeeper": {"owner": "zookeeper", "controller": 1, "epoch": 2, "migration": None, "version": 0},
+            "zookeeper": {"owner": "zookeeper", "controller": 3, "epoch": 2, "migration": None, "version": 0},
             "quorum": {"leader": None, "epoch": 0},
             "log": {"state": None, "brokers": {}, "controllers": {}},
             "metadata_version": METADATA_VERSION,

@@ -1,0 +1,216 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cases of a scenario, and their results."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tools.failure_proof import boundary, engine, scenarios, verdict
+from tools.failure_proof.boundary import KILLED, KINDS, UNREACHABLE, UNREACHABLE_AFTER, WORKER_LOST, Key
+from tools.failure_proof.engine import Snapshot, Spawner
+from tools.failure_proof.scenarios import Scenario
+from tools.failure_proof.world import World
+
+DIRECTORY = engine.ROOT / ".build" / "failure-proof"
+
+
+class Case(NamedTuple):
+    """One run with one failure, or two in one batch."""
+
+    scenario: str
+    faults: tuple[tuple[Key, str], ...]
+
+    def __str__(self) -> str:
+        return " ".join([self.scenario, *(f"{key}={kind}" for key, kind in self.faults)])
+
+    @property
+    def play(self) -> int:
+        """Return the batch of a play in which the first failure is."""
+        return min(key.play for key, _kind in self.faults)
+
+    @property
+    def kind(self) -> str:
+        """Return the kinds of the failures."""
+        return "+".join(kind for _key, kind in self.faults)
+
+
+def alone(scenario: str, recorded: verdict.Clean) -> list[Case]:
+    """Return every call with every kind of failure. The control node has no connection that could fail."""
+    return [
+        Case(scenario, ((Key.of(call["key"]), kind),))
+        for call in recorded.calls
+        for kind in KINDS
+        if not (call["target"] == "localhost" and kind in (UNREACHABLE, UNREACHABLE_AFTER))
+    ]
+
+
+def pairs(scenario: str, recorded: verdict.Clean) -> list[Case]:
+    """Return every two failures of one task on two hosts, or of one host's task and another host's later task of the
+    same batch."""
+    found = []
+    kinds = [kind for kind in KINDS if kind not in (KILLED, WORKER_LOST)]
+    by_play: dict[int, list[dict]] = {}
+    for call in recorded.calls:
+        by_play.setdefault(call["play"], []).append(call)
+    for calls in by_play.values():
+        for one, other in itertools.combinations(calls, 2):
+            if one["uuid"] != other["uuid"] or one["target"] == other["target"] or one["host"] == other["host"]:
+                continue
+            for first, second in itertools.product(kinds, kinds):
+                found.append(Case(scenario, ((Key.of(one["key"]), first), (Key.of(other["key"]), second))))
+    return found
+
+
+def relocate(source: Path, target: Path) -> None:
+    """Copy a world to another directory: its files name its own."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, symlinks=True)
+    old, new = str(source).encode(), str(target).encode()
+    for directory, names, files in os.walk(target):
+        for name in (*names, *files):
+            path = Path(directory) / name
+            if path.is_symlink():
+                led = os.readlink(path)
+                path.unlink()
+                path.symlink_to(led.replace(str(source), str(target)))
+            elif path.is_file():
+                content = path.read_bytes()
+                if old in content:
+                    status = path.stat()
+                    path.write_bytes(content.replace(old, new))
+                    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def prepared(scenario: Scenario, spawner: Spawner) -> Path:
+    """Return the world on which a scenario begins, made once."""
+    root = DIRECTORY / "worlds" / scenario.name
+    shutil.rmtree(root, ignore_errors=True)
+    scenarios.prepare(scenario, World(root), spawner)
+    return root
+
+
+def record(scenario: Scenario, spawner: Spawner, base: Path) -> tuple[verdict.Clean, float]:
+    """Return what the scenario's run does without a failure, and the seconds."""
+    root = base.with_name(base.name + "-clean")
+    relocate(base, root)
+    world = World(root)
+    code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
+    if code != 0:
+        raise scenarios.PreparationFailed(f"{scenario.name} ended with {code}:\n{engine.output(world, 'run')[-3000:]}")
+    return verdict.clean(world, "run"), seconds
+
+
+class Walk:
+    """A run without a failure from which cases fork off; `rerun`: the share of cases after which the run is repeated
+    where the kind does not ask for it."""
+
+    def __init__(
+        self, scenario: Scenario, base: Path, recorded: verdict.Clean, cases: Iterable[Case], number: int, rerun: float, seed: int
+    ) -> None:
+        self.scenario, self.recorded, self.rerun, self.seed = scenario, recorded, rerun, seed
+        self.cases: dict[int, list[Case]] = {}
+        for case in cases:
+            self.cases.setdefault(case.play, []).append(case)
+        self.root = base.with_name(f"{base.name}-{number}")
+        relocate(base, self.root)
+        self.world = World(self.root)
+        self.results = DIRECTORY / "results" / f"{scenario.name}-{number}.jsonl"
+        self.results.parent.mkdir(parents=True, exist_ok=True)
+        self.results.unlink(missing_ok=True)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Run the cases; return their results."""
+        self.spawner = Spawner()
+
+        def work() -> int:
+            boundary.Run.faults = {}
+            return engine.play(self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play)
+
+        total = sum(map(len, self.cases.values()))
+        code, _seconds = engine.forked(work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S))
+        self.spawner.end()
+        lines = self.results.read_text().splitlines() if self.results.exists() else []
+        results = [json.loads(line) for line in lines]
+        if len(results) < total:
+            raise RuntimeError(f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}, see {self.root}")
+        return results
+
+    def _before_play(self, manager: Any) -> None:
+        cases = self.cases.pop(boundary.Run.play, [])
+        if not cases:
+            return
+        snapshot = Snapshot(self.root)
+        for case in cases:
+            began = time.monotonic()
+            child = os.fork()
+            if child == 0:
+                self._become(case, manager)
+                return
+            code = engine.await_child(child, engine.CASE_LIMIT_S)
+            result = self._evaluated(case, code)
+            result["seconds"] = round(time.monotonic() - began, 2)
+            with open(self.results, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(result) + "\n")
+            if result["violations"]:
+                kept = DIRECTORY / "violations" / str(case).replace(" ", "_").replace("=", "-").replace(":", ".")
+                shutil.rmtree(kept, ignore_errors=True)
+                shutil.copytree(self.root, kept, symlinks=True)
+            snapshot.restore()
+        if not self.cases:
+            os._exit(0)  # nothing is left to be forked off
+
+    def _become(self, case: Case, manager: Any) -> None:
+        """Go on as the run in which the failure happens."""
+        os.setsid()
+        handle = os.open(self.root / "output-run.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream in (1, 2):
+            os.dup2(handle, stream)
+        engine.renew_queue(manager)
+        boundary.Run.before_play = None
+        boundary.Run.control = os.getpid()
+        boundary.Run.faults = dict(case.faults)
+
+    def _evaluated(self, case: Case, code: int | None) -> dict[str, Any]:
+        world, scenario = self.world, self.scenario
+        found = verdict.violations(world, self.recorded, dict(case.faults), code, "run")
+        calls = boundary.read_calls(world, "run")
+        hit = [one for one in calls if one.get("injected")]
+        taken = any(one["at"] == "end" and one["mutated"] and verdict.signature(one) == ("run_lock", "taken") for one in calls)
+        result: dict[str, Any] = {
+            "case": str(case),
+            "scenario": scenario.name,
+            "kind": case.kind,
+            "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
+            "exit_code": code,
+        }
+        status, _seconds = self.spawner.play(world, "status", "status", {"quorumshift_record": False})
+        shown, following = verdict.status_violations(world, status, "status", taken)
+        found += shown
+        result["next"] = following
+        kinds = {kind for _key, kind in case.faults}
+        again = bool(kinds & {KILLED, WORKER_LOST}) or random.Random(f"{self.seed} {case}").random() < self.rerun
+        if again:
+            codes, leads = [], False
+            for number in range(2):
+                again_code, _seconds = self.spawner.play(world, f"rerun{number}", scenario.playbook, scenario.given(world))
+                codes.append(again_code)
+                leads = again_code == 0
+                if leads:
+                    break
+            result["rerun"] = codes
+            if not leads:
+                found.append(f"the run does not lead on when it is repeated: exit codes {codes}")
+            elif verdict.final(world) != self.recorded.final:
+                found.append("the repeated run ended with exit code 0 and leads elsewhere than a run without a failure")
+        result["violations"] = found
+        return result
