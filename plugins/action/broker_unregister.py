@@ -13,10 +13,6 @@ class ActionModule(QuorumshiftAction):
 
     FILLS = PROBE
 
-    def ends_run(self, result):
-        """The caller reports how the run ends: the broker that was reverted is the larger of the two troubles."""
-        return False
-
     def done(self, args, result):
         if result["unregistered"]:
             self.say(f"removed from the quorum: the registration of broker {result['unregistered']}")

@@ -9,7 +9,7 @@ import difflib
 import time
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, strays, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, run_outcome, strays
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
@@ -41,6 +41,12 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         part, repair = self.own.get("part", "all"), self.own.get("repair", False)
+        if part == "await" and not repair and "kind" not in args:
+            begun = run_outcome.unawaited(self.artifacts().events(), self.host) or {}
+            if not begun:
+                return {"changed": False, "outcome": None}
+            repair = begun["mode"] == "repair"
+            args = {**args, **({} if repair else {"kind": begun["mode"]})}
         kind = "repair" if repair else args["kind"]
         args = self.filled(args)
         args.update(
@@ -53,6 +59,9 @@ class ActionModule(QuorumshiftAction):
             return self.renewed(result, kind) if self.own.get("renewable") else result
         if repair and part != "await":
             self.say(f"{self.host} is down, or an earlier run left its restart half done")
+        if part != "await" and not result.get("outcome"):
+            begun = {"mode": kind, "node_restart": args["restart_id"]}
+            self.artifacts().note("event", run_outcome.RESTART_BEGUN, host=self.host, **begun)
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change
         if result.get("unit") == "":
@@ -74,11 +83,6 @@ class ActionModule(QuorumshiftAction):
             result = self.module({**args, "action": "watch", "seen_steps": seen})
         self._keep(args, result, kind)
         return result
-
-    def ends_run(self, result):
-        """A broker that reverted left a registration in the quorum, which its role removes before the run ends. In an
-        upgrade it keeps its registration."""
-        return result.get("outcome") != "reverted" or result.get("kind") in transitions.CHANGED_KEYS
 
     def _changes_of_repair(self) -> dict:
         """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.

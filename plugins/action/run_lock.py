@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_outcome
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
@@ -15,7 +16,6 @@ class ActionModule(QuorumshiftAction):
     """Takes or closes the lock."""
 
     FILLS = (*RUN, "state_dir", "config_file", "log_dir")
-    OWN = ("stopped_at", "reason")
 
     def refused(self):
         """The lock is closed however the run went."""
@@ -25,18 +25,14 @@ class ActionModule(QuorumshiftAction):
         args = self.filled(args)
         if args["state"] == "taken":
             return self.in_slices({**args, **self._lock()})
-        stopped_at = self.own.get("stopped_at")
-        if stopped_at:
-            self.ended(self.own.get("reason", ""), stopped_at)
-        result = {} if not self.session.get("run_lock") else self.module({**args, "how": stopped_at or "ok"})
-        if stopped_at:
-            result.update(failed=True, msg=f'The run ended at "{stopped_at}". The reason is above.{self._next_step()}')
+        events = self.artifacts().events()
+        failure = run_outcome.outcome(events)
+        result = self.module({**args, "how": failure.task if failure else run_outcome.OK})
+        if result.get("failed"):
+            return result
+        if not failure and not any(event["name"] == run_outcome.ENDED for event in events):
+            self.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
         return result
-
-    def _next_step(self) -> str:
-        """Return who shows the next step: of a migration and its rollback, the playbook status."""
-        of_migration = (self.session.get("run_lock") or {}).get("direction") in ("forward", "back")
-        return " Run quorumshift.kafka.status: it shows the phase and the command to type next." if of_migration else ""
 
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""

@@ -80,7 +80,3 @@ class ActionModule(QuorumshiftAction):
             self.artifacts().note("event", f"zk_cut {args['state']}", host=self.host, cut=cut)
         if cut.get("reason") and args["state"] == "healed":
             self.say(f"{self.host}: {cut['reason']}")
-
-    def ends_run(self, result):
-        """The run goes on after a failed step: the other hosts are healed."""
-        return False

@@ -23,7 +23,3 @@ class ActionModule(QuorumshiftAction):
         )
         self.say(f"every destination server has all writes of Kafka, by {how} ({result['read_s']:.2f} s)")
         self.artifacts().note("event", "zk_cut checked", zxids=result["zxids"], first=result["first"])
-
-    def ends_run(self, result):
-        """The run goes on after a failed check: the hosts are healed."""
-        return False

@@ -131,7 +131,8 @@ options:
   part:
     description:
       - V(all) starts the restart and waits for its end. V(begin) only starts it, V(await) waits for its end. Use the
-        two for nodes that need each other to start. Handled by the action plugin.
+        two for nodes that need each other to start. V(await) without O(kind) waits for the restart that the run began
+        on the host and has not awaited, if there is one. Handled by the action plugin.
     type: str
     choices: [all, begin, await]
     default: all

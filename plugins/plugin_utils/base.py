@@ -22,7 +22,7 @@ from ansible import constants, context
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
@@ -92,27 +92,29 @@ class QuorumshiftAction(ActionBase):
         self._written: RunArtifacts | None = None
         args = dict(self._task.args)
         self.own = {option: args.pop(option) for option in self.OWN if option in args}
-        refused = self.refused()
+        refused = None
         try:
+            refused = self.refused()
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
             if isinstance(result.get("msg"), str):  # may quote a log, a tool or an exception
                 result["msg"] = mask(result["msg"])
-            if result.get("failed") and not self._task.ignore_errors and self.ends_run(result):
-                self.ended(result.get("msg"), self._task.name)
         except OSError as error:
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again"})
         except AnsibleConnectionFailure as error:
-            if not self._task.ignore_unreachable:
-                self.ended(f"{self.host}: {error}", self._task.name)
+            if self._task.ignore_unreachable:
+                raise
+            # As a failure it reaches the step's rescue, and ends the playbook: Ansible starts the next play after an
+            # unreachable host, and runs no rescue for it.
+            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {' '.join(str(error).split())}")})
+        except Exception as error:
+            result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
         finally:
+            if result.get("failed") and not self._task.ignore_errors:
+                self.failed_at(self._task.name, result.get("msg"), again=refused is not None)
             self._report()
         return result
-
-    def ends_run(self, result: Mapping[str, Any]) -> bool:
-        """Return whether this task's failure ends the run. Plugins override this."""
-        return True
 
     def refused(self) -> str | None:
         """Return why this task may not run, None when it may.
@@ -128,19 +130,40 @@ class QuorumshiftAction(ActionBase):
             return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED}"
         if context.CLIARGS.get("start_at_task"):
             return f"--start-at-task excludes tasks. {_NOTHING_CHANGED}"
-        return self._over()
+        return self._after_failure() or self._unlocked()
 
-    def _over(self) -> str | None:
-        """Return that this run has failed already, None while it goes on.
+    def _after_failure(self) -> str | None:
+        """Return that this run has failed already, None while it goes on and for a clean-up."""
+        if not self._journals() or run_outcome.is_clean_up(self.module_name, self._task.args):
+            return None
+        return run_outcome.refusal(self._artifacts().events(), self.step, self.batch)
 
-        Ansible starts the next play when a host became unreachable, and so passes the barrier of a rolling restart.
-        """
-        if not self.session.get("run") or self._task.check_mode:
+    def _unlocked(self) -> str | None:
+        """Return that this run may change nothing because it does not hold the run lock, None when it does."""
+        if self.session.get("run_lock") or not self._journals():
             return None
-        last = (self._artifacts().events() or [{}])[-1]
-        if last.get("name") != "ended" or last.get("result") != "failed":
+        if not run_outcome.needs_lock(self.module_name, self._task.args):
             return None
-        return f'This run ended at "{last["task"]}": {str(last["reason"]).rstrip(".")}. Nothing more was done'
+        return "This run does not hold the run lock of the cluster, so it may change nothing. Nothing was changed"
+
+    def _journals(self) -> bool:
+        """Return whether this task belongs to a run that keeps a journal."""
+        return bool(self.session.get("run")) and not self._task.check_mode
+
+    @property
+    def module_name(self) -> str:
+        """Return the name of the module without its collection."""
+        return (self._task.resolved_action or self._task.action).rpartition(".")[2]
+
+    @property
+    def step(self) -> str:
+        """Return the name of the step that this task belongs to; "" outside of a step."""
+        return str(self._templar.template(self.vars.get("step_name") or ""))
+
+    @property
+    def batch(self) -> list[str]:
+        """Return the hosts of the play's batch that are left."""
+        return list(self.vars.get("ansible_play_batch") or ())
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
@@ -214,13 +237,12 @@ class QuorumshiftAction(ActionBase):
         text = self._artifacts().read(PLAN)
         return json.loads(text) if text else None
 
-    def ended(self, reason: str | None, task: str) -> None:
-        """Journal that the run failed, once: the task that failed first has the reason."""
-        if not self.session.get("run") or self._task.check_mode:
+    def failed_at(self, task: str, reason: str | None, host: str = "", again: bool = False) -> None:
+        """Journal a failure, which ends the run for all hosts: the first one is the run's reason. `again`: whether the
+        task was refused, which is no news after another failure."""
+        if not self._journals() or (again and run_outcome.failures(self._artifacts().events())):
             return
-        events = self.artifacts().events()
-        if not (events and events[-1]["name"] == "ended"):
-            self.artifacts().note("event", "ended", result="failed", reason=reason, task=task)
+        self.artifacts().note("event", run_outcome.FAILED, host=host or self.host, task=task, reason=reason)
 
     def _report(self) -> None:
         """Renew the report where this task wrote artifacts. A report that cannot be written stops no run."""

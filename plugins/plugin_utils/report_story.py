@@ -15,12 +15,15 @@ import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates as gate_rules
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_outcome
 
 JOURNAL = "journal.jsonl"
 PAGE = "index.html"
 DONE, STOPPED, READ_ONLY, OPEN = "done", "stopped", "read-only", "open"
-# Events of the run itself: begun {user, from, playbook}, ended {result: ok|failed, reason}.
-BEGUN, ENDED, ADMITTED = "begun", "ended", "admitted"
+# Events of the run itself: begun {user, from, playbook}, ended {result: ok}; failures are of run_outcome
+BEGUN, ENDED, ADMITTED = "begun", run_outcome.ENDED, "admitted"
+# What the run writes for itself, and nobody reads in a report
+_MARKS = (run_outcome.STEP_BEGUN, run_outcome.STEP_ENDED, run_outcome.RESTART_BEGUN)
 
 # A restart is journalled moments after its end: smaller contradictions of times and order are no clock error
 _SLACK_S = 3
@@ -147,7 +150,7 @@ def parse(text: str) -> tuple[list[dict], int]:
 
 def story_of(recorded: Recorded) -> Story:
     """Return a run's story."""
-    events, warnings = _placed(recorded.events)
+    events, warnings = _placed(event for event in recorded.events if event.get("name") not in _MARKS)
     if recorded.unreadable:
         warnings.append(f"{_count(recorded.unreadable, 'line')} of the journal could not be read")
     start = min((event["_start"] for event in events), default=None)
@@ -156,7 +159,8 @@ def story_of(recorded: Recorded) -> Story:
     notes = [
         Note(str(event.get("name")), event["_start"], _details(event))
         for event in events
-        if event["kind"] not in ("phase", "gate", "restart") and event.get("name") not in (BEGUN, ENDED, ADMITTED)
+        if event["kind"] not in ("phase", "gate", "restart")
+        and event.get("name") not in (BEGUN, ENDED, ADMITTED, run_outcome.FAILED)
     ]
     phases = _phases(events, end)
     outcome, sentence, reasons = _verdict(recorded, events, phases, gates, restarts, (end or 0) - (start or 0))
@@ -386,11 +390,12 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
     after = f" after {took}" if seconds >= 1 else ""
     stopped, reasons = _failures(recorded, gates, restarts)
     ended = next((event for event in reversed(events) if event["kind"] == "event" and event.get("name") == ENDED), None)
-    if ended and ended.get("result") != "ok" and not stopped:
-        stopped, reasons = ["the run failed"], [str(ended["reason"])] if ended.get("reason") else []
+    failed = run_outcome.failures(events)
+    if failed and not stopped:
+        stopped, reasons = ["the run failed"], [failed[0].sentence]
     if stopped:
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {span}, {did}.", reasons
-    if ended or _looks_finished(recorded, events):
+    if ended or (not run_outcome.unended(recorded.events) and _looks_finished(recorded, events)):
         if not gates and not restarts:
             return READ_ONLY, "The run changed nothing.", []
         return DONE, f"{span} in {took}: {did}.", []

@@ -41,7 +41,7 @@ class Harness:
         }
         self.hostvars: dict[str, dict] = {host: {} for hosts in GROUPS.values() for host in hosts}
         self.hostvars["localhost"] = {}
-        self.session: dict[str, Any] = {"run": RUN, "cluster_id": CLUSTER, "phase": "zk"}
+        self.session: dict[str, Any] = {"run": RUN, "cluster_id": CLUSTER, "phase": "zk", "run_lock": {"number": 1}}
         monkeypatch.setattr(ActionBase, "run", lambda self, tmp=None, task_vars=None: {})
         monkeypatch.setattr(base.display, "display", lambda text, *_args, **_options: self.printed.append(text))
         monkeypatch.setattr(base.QuorumshiftAction, "run_key", lambda self: "ab" * 32)
@@ -84,6 +84,7 @@ class Harness:
             "hostvars": {one: {**self.variables, **own} for one, own in self.hostvars.items()},
             "ansible_play_hosts_all": more.get("play_hosts_all", [host]),
             "ansible_play_hosts": more.get("play_hosts", [host]),
+            "ansible_play_batch": more.get("play_hosts", [host]),
             **more.get("variables", {}),
         }
         return action.run(task_vars=variables)

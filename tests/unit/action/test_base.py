@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
 
 
@@ -30,21 +31,71 @@ def test_other_tags_to_skip_exclude_no_task(harness):
 
 
 def test_a_run_that_failed_does_nothing_more(harness):
-    harness.artifacts.note("event", "ended", result="failed", reason="disk full.", task="Restart the broker")
+    harness.artifacts.note("event", "failed", host="b1", reason="disk full.", task="Restart the broker")
+    harness.artifacts.note("restart", "kraft", host="b2", outcome="done")  # of another host of the same step
     result = harness.run("digest_key", {}, {})
-    assert result["msg"] == 'This run ended at "Restart the broker": disk full. Nothing more was done'
+    assert result["msg"] == 'The run ended at "Restart the broker" on b1: disk full. Nothing more was done'
+    assert harness.asked == [] and len(harness.events("failed")) == 1
 
 
-def test_the_first_failure_is_the_end_of_the_run(harness):
-    harness.run("digest_key", {}, {"failed": True, "msg": "no space"})
-    (event,) = harness.events("ended")
-    assert (event["result"], event["reason"], event["task"]) == ("failed", "no space", "task digest_key")
+def test_every_failure_is_journaled_with_its_host(harness):
+    harness.run("digest_key", {}, {"failed": True, "msg": "no space"}, host="b1")
+    (event,) = harness.events("failed")
+    assert (event["host"], event["reason"], event["task"]) == ("b1", "no space", "task digest_key")
 
 
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):
     harness.ignore_errors = True
     assert harness.run("digest_key", {}, {"failed": True, "msg": "no space"})["failed"]
-    assert harness.events("ended") == []
+    assert harness.events("failed") == []
+
+
+def test_a_step_that_did_not_end_ends_the_run(harness):
+    """Ansible starts the next play after a host became unreachable in a module that journals nothing."""
+    harness.artifacts.note("event", "step begun", step="Back up ZooKeeper", hosts=["localhost"])
+    play = {"step_name": "Restart the brokers", "ansible_play_batch": ["b1"]}
+    result = harness.run("service_stop", {"state": "masked"}, {}, host="b1", variables=play)
+    assert result["failed"] and 'The run ended at "Back up ZooKeeper" on localhost' in result["msg"]
+    assert harness.asked == [] and len(harness.events("failed")) == 1
+
+
+def test_a_tasks_own_step_goes_on(harness):
+    harness.artifacts.note("event", "step begun", step="Stop", hosts=["b1", "b2"])
+    play = {"step_name": "Stop", "ansible_play_batch": ["b1"]}
+    result = harness.run("service_stop", {"state": "masked"}, {"changed": False, "stopped": False}, variables=play)
+    assert "failed" not in result
+
+
+def test_a_change_needs_the_run_lock(harness):
+    del harness.session["run_lock"]
+    result = harness.run("service_stop", {"state": "masked"}, {}, host="b1")
+    assert result["failed"] and "does not hold the run lock" in result["msg"] and harness.asked == []
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_unreachable_host_is_a_failure_unless_it_is_asked_for(harness, monkeypatch, ignored):
+    """A failure reaches the step's rescue; after an unreachable host Ansible starts the next play."""
+    harness.ignore_unreachable = ignored
+
+    def lost(_args):
+        raise AnsibleConnectionFailure("Connection timed out")
+
+    monkeypatch.setattr(harness, "_module", lost)
+    if ignored:
+        with pytest.raises(AnsibleConnectionFailure):
+            harness.run("digest_key", {}, {}, host="b1")
+        assert harness.events("failed") == []
+    else:
+        result = harness.run("digest_key", {}, {}, host="b1")
+        assert result["msg"] == "b1 is unreachable: Connection timed out"
+        assert [event["host"] for event in harness.events("failed")] == ["b1"]
+
+
+def test_a_fault_of_the_action_itself_ends_the_run(harness, monkeypatch):
+    monkeypatch.setattr(harness, "_module", lambda _args: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        harness.run("digest_key", {}, {}, host="b1")
+    assert harness.events("failed")[0]["host"] == "b1"
 
 
 def test_check_mode_ends_no_run(harness):

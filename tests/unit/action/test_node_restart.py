@@ -43,16 +43,29 @@ def test_each_step_is_shown_once_and_the_end_is_journalled(broker):
     assert "+a=2" in broker.artifacts.read("diffs/b1-kraft.diff") and result["outcome"] == "done"
 
 
-def test_a_broker_that_reverted_fails_the_task_and_not_yet_the_run(broker):
+def test_a_broker_that_reverted_ends_the_run(broker):
     end = record("begun", outcome="reverted", failed=True, msg="kafka did not start.\nport in use")
     result = broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
-    assert result["failed"] and broker.events("ended") == []
+    assert result["failed"] and broker.events("failed")[0]["host"] == "b1"
     assert "    port in use" in broker.printed and broker.events("kraft")[0]["reason"].startswith("kafka did not start")
 
 
 def test_a_restart_that_fails_ends_the_run(broker):
     broker.run("node_restart", {"kind": "kraft"}, record("begun", outcome="failed", failed=True, msg="x"), host="b1")
-    assert broker.events("ended")[0]["reason"] == "x"
+    assert broker.events("failed")[0]["reason"] == "x"
+
+
+def test_what_was_begun_is_awaited_after_the_run_failed(broker):
+    broker.run("node_restart", {"kind": "kraft", "part": "begin"}, record("begun", changed=True), host="b1")
+    broker.artifacts.note("event", "failed", host="b2", task="Begin to restart the node", reason="unreachable")
+    await_it = {"part": "await"}
+    result = broker.run("node_restart", await_it, record("begun", outcome="done", changed=True), host="b1")
+    assert result["outcome"] == "done" and broker.asked[-1]["action"] == "watch"
+    assert broker.asked[-1]["restart_id"] == broker.asked[0]["restart_id"]
+    asked = len(broker.asked)
+    for host in ("b1", "b2", "localhost"):  # awaited already, or never begun
+        assert "failed" not in broker.run("node_restart", await_it, {}, host=host)
+    assert len(broker.asked) == asked
 
 
 def test_a_host_that_rejects_the_token_begins_nothing(broker):
@@ -62,7 +75,8 @@ def test_a_host_that_rejects_the_token_begins_nothing(broker):
 
 def test_begin_returns_while_the_restart_goes_on(broker):
     result = broker.run("node_restart", {"kind": "kraft", "part": "begin"}, record("begun", changed=True), host="b1")
-    assert result["changed"] is False and len(broker.asked) == 1 and broker.events() == []
+    assert result["changed"] is False and len(broker.asked) == 1
+    assert [event["name"] for event in broker.events()] == ["restart begun"]
 
 
 def test_await_begins_nothing(broker):
@@ -111,7 +125,7 @@ def test_an_expired_token_is_asked_for_anew_five_times(broker):
     assert broker.run("node_restart", asked, EXPIRED, host="b2")["failed"] is False  # each host has its own bound
     result = broker.run("node_restart", asked, EXPIRED, host="b1")
     assert result["failed"] and result["msg"].endswith("or something suspends them. Run again.")
-    assert broker.events("ended") and "renewable" not in broker.asked[0]
+    assert broker.events("failed") and "renewable" not in broker.asked[0]
 
 
 def test_an_expired_token_fails_a_task_that_asks_for_no_new_one(broker):
@@ -129,7 +143,7 @@ def test_directories_that_the_broker_renamed_are_shown_and_journalled(broker):
 def test_a_repair_is_begun_and_awaited_apart(broker):
     broker.facts("b1", quorumshift_node={**NODE, "file": {**NODE["file"], "mode": "kraft"}})
     begun = broker.run("node_restart", {"repair": True, "part": "begin"}, record("begun", changed=True), host="b1")
-    assert begun["outcome"] is None and broker.events() == []
+    assert begun["outcome"] is None and broker.events("repair") == []
     broker.run("node_restart", {"repair": True, "part": "await"}, record("begun", outcome="done"), host="b1")
     assert [one["action"] for one in broker.asked] == ["finish", "watch"]
     assert broker.printed[0] == "    b1 is down, or an earlier run left its restart half done"

@@ -27,33 +27,23 @@ def test_the_arbiter_alone_compares_the_lock_that_was_read(locked):
     assert arbiter["run_lock"]["closed"] is False and arbiter["run_lock"]["process"]
 
 
-def test_a_failed_run_closes_its_lock_and_fails(locked):
-    args = {"state": "closed", "stopped_at": "Restart the broker", "reason": "no disk"}
-    result = locked.run("run_lock", args, {"done": True})
-    said = 'The run ended at "Restart the broker". The reason is above.'
-    status = " Run quorumshift.kafka.status: it shows the phase and the command to type next."
-    assert result["failed"] and result["msg"] == said + status
-    assert locked.asked[0]["how"] == "Restart the broker"
-    (event,) = locked.events("ended")
-    assert (event["reason"], event["task"]) == ("no disk", "Restart the broker")
+@pytest.mark.parametrize("host", DECIDED["hosts"])
+def test_the_outcome_is_the_journals_on_every_host(locked, host):
+    locked.artifacts.note("event", "failed", host="b2", task="Restart the broker", reason="no disk")
+    assert "failed" not in locked.run("run_lock", {"state": "closed"}, {"done": True}, delegate_to=host)
+    assert locked.asked[0]["how"] == "Restart the broker" and locked.events("ended") == []
 
 
-def test_status_is_named_for_a_migration_alone(locked):
-    locked.session["run_lock"] = {**DECIDED, "direction": "restart"}
-    result = locked.run(
-        "run_lock", {"state": "closed", "stopped_at": "Restart the broker", "reason": "x"}, {"done": True}
-    )
-    assert result["msg"] == 'The run ended at "Restart the broker". The reason is above.'
+def test_a_step_without_an_end_is_the_outcome(locked):
+    locked.artifacts.note("event", "step begun", step="Restart the brokers", hosts=["b1", "b2"])
+    locked.run("run_lock", {"state": "closed"}, {"done": True}, host="b1")
+    assert locked.asked[0]["how"] == "Restart the brokers"
 
 
-def test_a_run_that_ended_well_says_so(locked):
-    assert "failed" not in locked.run("run_lock", {"state": "closed"}, {"done": True})
-    assert locked.asked[0]["how"] == "ok"
-
-
-def test_a_run_without_a_lock_has_nothing_to_close(harness):
-    harness.run("run_lock", {"state": "closed", "stopped_at": "Detect the phase", "reason": "x"}, {})
-    assert harness.asked == []
+def test_a_run_that_ended_well_says_so_once(locked):
+    for host in DECIDED["hosts"]:
+        assert "failed" not in locked.run("run_lock", {"state": "closed"}, {"done": True}, host=host)
+    assert [asked["how"] for asked in locked.asked] == ["ok", "ok"] and len(locked.events("ended")) == 1
 
 
 def test_a_lock_is_closed_also_where_a_part_of_a_run_is_rejected(locked):

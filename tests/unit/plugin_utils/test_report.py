@@ -224,9 +224,16 @@ def test_ended_event_decides_the_outcome():
     ended = {"t": T + 50, "kind": "event", "name": "ended", "result": "ok"}
     story = report_story.story_of(recorded([begun, *WHOLE[:7], ended], ()))
     assert (story.outcome, story.by, story.events) == ("done", "anna@ops1", [])
-    failed = {**ended, "result": "failed", "reason": "b3 became unreachable"}
-    story = report_story.story_of(recorded([begun, *WHOLE[:7], failed], ()))
-    assert (story.outcome, story.reasons) == ("stopped", ["b3 became unreachable"])
+    failed = {**ended, "name": "failed", "host": "b3", "task": "Restart", "reason": "b3 became unreachable"}
+    story = report_story.story_of(recorded([begun, *WHOLE[:7], failed, ended], ()))
+    assert story.outcome == "stopped"
+    assert story.reasons == ['The run ended at "Restart" on b3: b3 became unreachable']
+
+
+def test_a_step_without_an_end_is_no_end_of_the_run():
+    step = {"t": T, "kind": "event", "name": "step begun", "step": "Plan", "hosts": ["localhost"]}
+    run = recorded([step, *WHOLE[:7]], ())
+    assert report_story.story_of(run).outcome == "open"
 
 
 def test_unreadable_lines_of_the_journal_are_counted():

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""run_step: journal the begin and the end of a step, and how the run failed. Runs on the control node alone."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+_CONTINUES = "Fix the cause, then run the same playbook again: it goes on with what is left."
+_STATUS = "Run quorumshift.kafka.status: it shows the phase and the command to type next."
+
+
+class ActionModule(QuorumshiftAction):
+    """Begins, ends or fails a step of a run."""
+
+    def act(self, args):
+        if not self._journals():
+            return {"changed": False}
+        return {"begun": self._begin, "ended": self._end, "failed": self._fail, "over": self._require}[args["state"]](
+            args
+        )
+
+    def _begin(self, _args):
+        self.artifacts().note("event", run_outcome.STEP_BEGUN, step=self.step, hosts=self.batch)
+        return {"changed": False}
+
+    def _end(self, _args):
+        for begun in self._unended():
+            lost = sorted(set(begun["hosts"]) - set(self.batch))
+            if lost:
+                return {"failed": True, "msg": f"{', '.join(lost)} was lost in this step: the cause is above"}
+            self.artifacts().note("event", run_outcome.STEP_ENDED, step=self.step, hosts=begun["hosts"])
+        return {"changed": False}
+
+    def _fail(self, args):
+        """Journal what failed on this host, and which hosts were lost, where no task has journaled it."""
+        known = {failure.host for failure in run_outcome.failures(self.artifacts().events())}
+        for host in {host for begun in self._unended() for host in begun["hosts"]} - set(self.batch) - known:
+            self.failed_at(self.step, "the host became unreachable. The cause is above", host=host)
+        if args.get("stopped_at") and self.host not in known:
+            self.failed_at(args["stopped_at"], args.get("reason"))
+        return {"changed": False}
+
+    def _require(self, _args):
+        """Fail where the run failed, with where, why and what to do."""
+        failure = run_outcome.outcome(self.artifacts().events())
+        if failure:
+            return {"failed": True, "msg": f"{failure.sentence}. {self._next()}"}
+        return {"changed": False}
+
+    def _unended(self):
+        return [one for one in run_outcome.unended(self.artifacts().events()) if one["step"] == self.step]
+
+    def _next(self):
+        """Return what the operator does next."""
+        direction = (self.session.get("run_lock") or {}).get("direction")
+        return _CONTINUES if direction == run_lock.RESTART else _STATUS

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A step journals its begin and its end; what ends the run is said once, with host, cause and the next command."""
+
+from __future__ import annotations
+
+import pytest
+
+STEP = "Restart the brokers"
+
+
+def step(harness, state, batch=("b1", "b2"), host="b1", **args):
+    play = {"step_name": STEP, "ansible_play_batch": list(batch)}
+    return harness.run("run_step", {"state": state, **args}, host=host, variables=play)
+
+
+def test_a_step_ends_with_all_its_hosts(harness):
+    step(harness, "begun")
+    assert "failed" not in step(harness, "ended")
+    assert "failed" not in step(harness, "over")
+
+
+def test_a_step_that_lost_a_host_does_not_end(harness):
+    step(harness, "begun")
+    result = step(harness, "ended", ["b2"], "b2")
+    assert result["failed"] and result["msg"].startswith("b1 was lost in this step")
+    assert harness.events("step ended") == []
+
+
+def test_a_rescue_journals_the_hosts_that_were_lost(harness):
+    step(harness, "begun")
+    step(harness, "failed", ["b2"], "b2")
+    result = step(harness, "over", ["b2"], "b2")
+    assert result["msg"].startswith(f'The run ended at "{STEP}" on b1: the host became unreachable')
+
+
+def test_a_rescue_journals_what_a_module_of_ansible_failed_at(harness):
+    step(harness, "begun")
+    step(harness, "failed", host="b1")  # the first host of the rescue has no failure of its own
+    step(harness, "failed", host="b2", stopped_at="Copy the file", reason="no space")
+    result = step(harness, "over")
+    assert result["msg"].startswith('The run ended at "Copy the file" on b2: no space. ')
+
+
+def test_a_failure_that_its_action_journaled_is_journaled_once(harness):
+    step(harness, "begun")
+    harness.artifacts.note("event", "failed", host="b1", task="Restart the broker", reason="no disk")
+    step(harness, "failed", stopped_at="Restart the broker", reason="other words")
+    assert len(harness.events("failed")) == 1
+
+
+@pytest.mark.parametrize(
+    ("direction", "says"), [("forward", "quorumshift.kafka.status"), ("restart", "run the same playbook again")]
+)
+def test_the_next_command_leads_on(harness, direction, says):
+    harness.session["run_lock"] = {"direction": direction}
+    step(harness, "begun")
+    assert says in step(harness, "over")["msg"]
+
+
+def test_a_step_does_not_begin_after_one_that_did_not_end(harness):
+    step(harness, "begun")
+    play = {"step_name": "Check the brokers", "ansible_play_batch": ["localhost"]}
+    result = harness.run("run_step", {"state": "begun"}, variables=play)
+    assert result["failed"] and f'The run ended at "{STEP}" on b1, b2' in result["msg"]
+
+
+def test_the_second_batch_does_not_begin_after_a_first_one_that_lost_a_host(harness):
+    step(harness, "begun", ["b1"])
+    result = step(harness, "begun", ["b2"], "b2")
+    assert result["failed"] and f'The run ended at "{STEP}" on b1' in result["msg"]
+
+
+def test_check_mode_journals_nothing(harness):
+    harness.check_mode = True
+    step(harness, "begun")
+    step(harness, "over")
+    assert harness.events() == []
