@@ -9,15 +9,14 @@ A stub takes (world, host, arguments, check mode) and returns the module's resul
 from __future__ import annotations
 
 import hashlib
-import os
-import time
+import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, restoring
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 
-from tools.failure_proof.world import CLUSTER, METADATA_VERSION, RACKS, World, IDS
+from tools.failure_proof.world import CLUSTER, IDS, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -117,6 +116,181 @@ def kafka_features(world: World, _host: str, args: dict[str, Any], check: bool) 
     return {"changed": level != before, "results": [], "finalized": {"metadata.version": level}, "epoch": 6, "waited_s": 0}
 
 
+def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    facts = world.collect(_addressed(args["nodes"]), False)
+    seen = phase.detect(facts)
+    if args["state"] == "admitted":
+        brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
+        token = gates.make_token("before_revert", seen.phase, args["run"], facts, brokers)
+        return {"changed": False, "gate_token": token}
+    token = restoring.token(CLUSTER, hashlib.sha256(b"backup").hexdigest(), [])
+    restored = bool(world.state()["stubs"].get("restored"))
+    result = {
+        "backup": {"path": args["path"], "taken_at": "now", "znodes": 10},
+        "token": token,
+        "confirmed": args.get("token") == token,
+        "revived": [],
+        "later": [],
+        "pending_deletions": [],
+        "needed": restoring.needed(facts, seen, 0 if restored else 3),
+        "unread": {},
+        "missing": {} if restored else {"topics": 3},
+        "completed": {},
+        "partitions": 0,
+    }
+    if args["state"] == "planned" or check:
+        return {"changed": args["state"] != "planned", **result}
+    troubles = restoring.not_at_rest(facts)
+    if troubles:
+        return {"failed": True, "msg": f"{'; '.join(troubles)}. Nothing was restored."}
+    with world.changing() as state:
+        state["zookeeper"].update(owner=None, migration=None)
+        state["stubs"]["restored"] = True
+    more = {"written": 3, "states": 3, "controller_epoch": 20, "from_disks": [], "without_data": []}
+    return {"changed": True, **result, **more}
+
+
+def _addressed(nodes: dict[str, Any]) -> dict[str, Any]:
+    return {host: {"address": f"127.0.0.1:{9000 + IDS[host]}", **node} for host, node in nodes.items()}
+
+
+def _members(world: World) -> dict[str, dict[str, Any]]:
+    return world.state()["stubs"].get("members") or {}
+
+
+def _member(world: World, host: str, **more: Any) -> dict[str, Any]:
+    """Change one destination server of a move to another ensemble; return it."""
+    with world.changing() as state:
+        members = state["stubs"].setdefault("members", {})
+        found = members.setdefault(host, {"state": "none", "mode": None, "id": ""})
+        found.update(more)
+        return dict(found)
+
+
+def _cut(member: dict[str, Any]) -> dict[str, Any]:
+    return {"state": member["state"], "id": member["id"], "reason": "", "last": 500, "steps": [], "works": False, "rules": 0}
+
+
+def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    member = _members(world).get(host) or {"state": "none", "mode": None, "id": ""}
+    state = args["state"]
+    if state == "read":
+        mode = member["mode"]
+        server = {"mode": mode, "zxid": 500, "znodes": 10, "timeouts_ms": [18000]}
+        server.update(observes=mode == "observer", votes=mode == "follower")
+        return {"changed": False, "cut": _cut(member), "server": server, "problems": []}
+    if check:
+        return {"changed": True, "cut": {}}
+    if state == "begun":
+        member = _member(world, host, state="fenced", id=args["id"])
+    elif state == "healed":
+        if member["state"] in ("promoting", "promoted"):
+            why = f"this host accepted its promotion (state {member['state']}), so that its part of the cut stays"
+            return {"failed": True, "msg": f"{why}.", "cut": _cut(member)}
+        if member["state"] in ("fenced", "cut"):
+            member = _member(world, host, state="healed")
+            return {"changed": True, "cut": _cut(member)}
+        return {"changed": False, "cut": _cut(member)}
+    elif state == "taken_back":
+        member = _member(world, host, state="healed", mode=None)
+        return {"changed": True, "cut": _cut(member), "moved": ""}
+    return {"changed": True, "cut": _cut(member)}
+
+
+def zk_cut_order(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Carry out an order as the worker of a cut does."""
+    state = _members(world).get(host, {}).get("state")
+    steps = {"cut": ("fenced", "cut"), "promote": ("cut", "promoting"), "all": ("promoting", "promoted")}
+    before, after = steps[args["order"]]
+    if state == before:
+        more = {"mode": "follower"} if after == "promoted" else {}
+        return _cut(_member(world, host, state=after, **more))
+    return _cut(_members(world).get(host) or {"state": "none", "id": ""})
+
+
+def zk_cut_check(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    hosts = sorted(args["expected"])
+    return {"changed": False, "zxids": dict.fromkeys(hosts, 500), "first": hosts[:1], "exact": True, "notes": [], "read_s": 0.1}
+
+
+def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    readers = args.get("readers") or [""]
+    times = {"deadline_s": 120.0, "estimate_s": 2.0, "timeout_ms": 18000}
+    return {"changed": False, **times, "sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": []}
+
+
+def zk_observer_join(world: World, host: str, _args: dict[str, Any], check: bool) -> dict[str, Any]:
+    member = _members(world).get(host) or {"mode": None}
+    changed = member["mode"] != "observer"
+    if changed and not check:
+        _member(world, host, mode="observer")
+    joined = not changed or not check
+    return {"changed": changed, "joined": joined, "zxid": 500, "leader_zxid": 500, "files": ["zoo.cfg"] if changed else []}
+
+
+def zk_session_check(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    values = properties.parse(world.config_file(host).read_text())
+    moved = values["zookeeper.connect"] == args["zookeeper_connect"]
+    if args["state"] == "moved" and not moved:
+        return {"failed": True, "msg": f"{host} uses {values['zookeeper.connect']}. Nothing was changed on this host."}
+    return {"changed": False, "moved": moved, "findings": [], "session": "0x1", "others": []}
+
+
+def zk_leftovers(_world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    return {"changed": False, "leftovers": []}
+
+
+def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    state = world.state()
+    moving = state["reassigning"]
+    flight = [{"topic": one, "partition": 0, "replicas": [3, 2, 1], "adding": [2], "removing": [1]} for one in moving]
+    done = bool(state["stubs"].get("moved"))
+    partitions = [] if done else [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]
+    plan = {"version": 1, "partitions": partitions} if args.get("drain") is not None or args.get("add") is not None else None
+    back = plan and {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 3]}]}
+    return {
+        "changed": False,
+        "reassignments": flight,
+        "progress": {},
+        "throttles": [],
+        "recorded_throttles": [],
+        "legacy": None,
+        "plan": plan,
+        "rollback": back,
+        "broker": 1,
+        "rack_load": {},
+        "cluster_id": CLUSTER,
+    }
+
+
+def partition_reassignment(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    state, wanted = args.get("state", "present"), args.get("partitions") or []
+    answer = {"results": [], "throttles_left": [], "waited_s": 0.0, "progress": {}}
+    names = [one["topic"] for one in wanted]
+    if check:
+        return {**answer, "changed": bool(names), "done": not names}
+    moving = world.state()["reassigning"]
+    if state == "present":
+        begun = bool(names) and not world.state()["stubs"].get("moved")
+        if begun:
+            with world.changing() as changed:
+                changed["reassigning"] = names
+        return {**answer, "changed": begun, "done": not begun, "text": "1 partition is left"}
+    with world.changing() as changed:
+        changed["reassigning"] = []
+        if state == "awaited" and moving:
+            changed["stubs"]["moved"] = True
+    return {**answer, "changed": bool(moving), "done": True}
+
+
+def async_status(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    path = world.root / "async" / f"{args['jid']}.json"
+    if args.get("mode") == "cleanup":
+        path.unlink(missing_ok=True)
+        return {"changed": False, "erased": str(path)}
+    return {**json.loads(path.read_text()), "finished": 1, "started": 1, "ansible_job_id": args["jid"]}
+
+
 STUBS: dict[str, Stub] = {
     one.__name__: one
     for one in (
@@ -127,5 +301,16 @@ STUBS: dict[str, Stub] = {
         restore_zk_controller,
         preferred_leader_election,
         kafka_features,
+        zk_restore,
+        zk_cut,
+        zk_cut_order,
+        zk_cut_check,
+        zk_cut_plan,
+        zk_observer_join,
+        zk_session_check,
+        zk_leftovers,
+        partition_reassignment_info,
+        partition_reassignment,
+        async_status,
     )
 }

@@ -145,10 +145,9 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
     taken = {one["target"] for one in calls if one["at"] == "end" and signature(one) == ("run_lock", "taken") and one["mutated"]}
     run = run_of(world)
     events = journal(world, run) if run else []
-    ended = [one.get("result") for one in events if one["name"] == "ended"]
-    if "ok" in ended:
+    if any(one["name"] == "ended" and one.get("result") == "ok" for one in events):
         found.append("the journal says that the run ended ok")
-    if ends_itself and events and "failed" not in ended:
+    if ends_itself and events and not any(one["name"] == "failed" for one in events):
         found.append("the journal does not say that the run failed")
     lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
     for host, lock in sorted(locks(world).items()):

@@ -31,7 +31,7 @@ RACKS = {"b1": "a", "b2": "a", "b3": "b", "b4": "b"}
 PROBE = "p1"
 SOURCES, DESTINATIONS = ("s1", "s2", "s3"), ("d1", "d2", "d3")
 ZOOKEEPER, OTHER_ZOOKEEPER = "127.0.0.1:2181/kafka", "127.0.0.1:2191/kafka"
-KAFKA, NEW_KAFKA = "3.9.1", "3.9.2"
+KAFKA, OLD_KAFKA, NEW_KAFKA = "3.9.1", "3.8.1", "3.9.2"
 # One replica in each rack, so that the brokers of a rack restart together
 TOPICS = {"orders": [[1, 3], [3, 2], [2, 4], [4, 1]], "payments": [[1, 4], [3, 1]], "__consumer_offsets": [[2, 3]]}
 PIDS = 10_000_000  # above every real process id
@@ -77,6 +77,11 @@ class World:
             "quorumshift_kafka_user": "root",
             "quorumshift_stable_s": 0,
             "quorumshift_soak": "0s",
+            "zk_migrate_source_connect": ZOOKEEPER,
+            "zk_migrate_destination_connect": OTHER_ZOOKEEPER,
+            "zk_migrate_destination_servers": {
+                str(11 + number): f"127.0.0.1:{2888 + number}:{3888 + number}" for number in range(len(DESTINATIONS))
+            },
         }
         hosts = {name: self._variables(name) for name in (*IDS, PROBE, *SOURCES, *DESTINATIONS)}
         return {
@@ -92,6 +97,7 @@ class World:
             "ansible_host": "127.0.0.1",
             "quorumshift_state_dir": str(self.state_dir(name)),
             "quorumshift_kafka_home": str(self.host(name) / "kafka"),
+            "upgrade_home": str(self.host(name) / f"kafka-{NEW_KAFKA}"),
         }
         if name in IDS:
             role = "broker" if name in BROKERS else "controller"
@@ -101,6 +107,10 @@ class World:
             found["quorumshift_node_id"] = CONTROLLERS[name]
             found["quorumshift_controller_log_dir"] = str(self.log_dir(name))
             found["quorumshift_controller_port"] = 9000 + CONTROLLERS[name]
+        if name in (*SOURCES, *DESTINATIONS):
+            found["zk_migrate_config_file"] = str(self.host(name) / "etc" / "zoo.cfg")
+        if name in DESTINATIONS:
+            found["zk_migrate_myid"] = 11 + DESTINATIONS.index(name)
         return found
 
     # State ----------------------------------------------------------------------------------------------------------
@@ -123,32 +133,35 @@ class World:
         """Return the state of services and cluster."""
         return json.loads((self.root / "world.json").read_text())
 
-    def create(self, mode: str = "zk") -> None:
-        """Make a cluster in plain ZooKeeper mode (`zk`), with controllers that have no files; or in KRaft mode
-        (`kraft`), with the migration finished."""
+    def create(self, version: str = KAFKA, protocol: str = "3.9", metadata_version: int = METADATA_VERSION) -> None:
+        """Make a cluster in plain ZooKeeper mode, with controllers that have no files. `protocol`: the brokers'
+        inter.broker.protocol.version; `metadata_version`: with which controllers will be formatted."""
         for name in (*IDS, PROBE, "localhost", *SOURCES, *DESTINATIONS):
             for part in ("etc", "state", "tmp"):
                 (self.host(name) / part).mkdir(parents=True)
-            for version in (KAFKA, NEW_KAFKA):
-                (self.host(name) / f"kafka-{version}" / "libs").mkdir(parents=True)
-                (self.host(name) / f"kafka-{version}" / "libs" / f"kafka_2.13-{version}.jar").touch()
-                (self.host(name) / f"kafka-{version}" / "bin").mkdir()
+            if name in (*SOURCES, *DESTINATIONS):
+                (self.host(name) / "etc" / "zoo.cfg").write_text("clientPort=2181\n")
+            for release in (version, NEW_KAFKA):
+                home = self.host(name) / f"kafka-{release}"
+                (home / "libs").mkdir(parents=True)
+                (home / "libs" / f"kafka_2.13-{release}.jar").touch()
+                (home / "bin").mkdir()
                 for script in ("kafka-server-start.sh", "kafka-storage.sh"):
-                    (self.host(name) / f"kafka-{version}" / "bin" / script).touch(0o755)
-            (self.host(name) / "kafka").symlink_to(self.host(name) / f"kafka-{KAFKA}")
+                    (home / "bin" / script).touch(0o755)
+            (self.host(name) / "kafka").symlink_to(self.host(name) / f"kafka-{version}")
         services = {}
         for name in IDS:
             services[name] = {"active": False, "masked": False, "mode": None, "invocation": "", "started_at": None}
         for name, number in BROKERS.items():
-            self.config_file(name).write_text(_properties(self._broker_file(name, number)))
+            self.config_file(name).write_text(_properties(self._broker_file(name, number, protocol)))
             self._format(name, {"broker.id": str(number), "cluster.id": CLUSTER, "version": "0"})
         state = {
             "services": services,
-            "versions": dict.fromkeys(IDS, KAFKA),
+            "versions": dict.fromkeys(IDS, version),
             "zookeeper": {"owner": "zookeeper", "controller": 3, "epoch": 2, "migration": None, "version": 0},
             "quorum": {"leader": None, "epoch": 0},
             "log": {"state": None, "brokers": {}, "controllers": {}},
-            "metadata_version": METADATA_VERSION,
+            "metadata_version": metadata_version,
             "reassigning": {},
             "stubs": {},
         }
@@ -161,7 +174,7 @@ class World:
         (self.log_dir(name) / "meta.properties").write_text(_properties(meta))
         (self.log_dir(name) / "data-0").mkdir(exist_ok=True)
 
-    def _broker_file(self, name: str, number: int) -> dict[str, str]:
+    def _broker_file(self, name: str, number: int, protocol: str) -> dict[str, str]:
         address = f"PLAINTEXT://127.0.0.1:{9000 + number}"
         return {
             "broker.id": str(number),
@@ -169,7 +182,7 @@ class World:
             "listeners": address,
             "advertised.listeners": address,
             "log.dirs": str(self.log_dir(name)),
-            "inter.broker.protocol.version": "3.9",
+            "inter.broker.protocol.version": protocol,
             "zookeeper.connect": ZOOKEEPER,
             "min.insync.replicas": "1",
         }
@@ -230,10 +243,12 @@ class World:
         final = [one for one in voters if up[one] == "controller_final"]
         if quorum["leader"] and log["state"] == "MIGRATION" and len(final) == len(CONTROLLERS):
             log["state"] = "POST_MIGRATION"
-        if zookeeper["owner"] == "zookeeper":
+        if zookeeper["owner"] in ("zookeeper", None):
             alive = [BROKERS[name] for name, mode in brokers.items() if mode in ("zk", "zk_migration")]
             if zookeeper["controller"] not in alive and alive:
-                zookeeper.update(controller=alive[0], epoch=zookeeper["epoch"] + 1)
+                zookeeper.update(owner="zookeeper", controller=alive[0], epoch=zookeeper["epoch"] + 1)
+            elif alive and zookeeper["owner"] is None:
+                zookeeper.update(owner="zookeeper")
         zookeeper["version"] += 1
 
     # Answers --------------------------------------------------------------------------------------------------------
