@@ -167,7 +167,7 @@ def call(given: dict[str, Any]) -> tuple[int, bytes, bytes]:
     if kind == UNREACHABLE_AFTER:
         raise AnsibleConnectionFailure(LOST.format(host=target))
     if kind == CRASHED:
-        return 1, b"", f'Traceback (most recent call last):\nOSError: {target}: {CAUSE}\n'.encode()
+        return 1, b"", f"Traceback (most recent call last):\nOSError: {target}: {CAUSE}\n".encode()
     if kind == WORKER_LOST:
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == KILLED:
@@ -179,7 +179,14 @@ def _changed(before: dict, after: dict, target: str) -> bool:
     def reduced(state: dict) -> Any:
         zookeeper = {key: value for key, value in state["zookeeper"].items() if key not in ("version", "epoch")}
         own = state["services"].get(target), state["versions"].get(target)
-        return own, zookeeper["owner"], zookeeper["migration"], state["metadata_version"], state["reassigning"], state["stubs"]
+        return (
+            own,
+            zookeeper["owner"],
+            zookeeper["migration"],
+            state["metadata_version"],
+            state["reassigning"],
+            state["stubs"],
+        )
 
     return reduced(before) != reduced(after)
 

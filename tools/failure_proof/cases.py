@@ -22,6 +22,8 @@ from tools.failure_proof.scenarios import Scenario
 from tools.failure_proof.world import World
 
 DIRECTORY = engine.ROOT / ".build" / "failure-proof"
+WORLDS = DIRECTORY / "worlds"
+PART = 60  # cases of one walk
 
 
 class Case(NamedTuple):
@@ -91,18 +93,27 @@ def relocate(source: Path, target: Path) -> None:
                     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def prepared(scenario: Scenario, spawner: Spawner) -> Path:
-    """Return the world on which a scenario begins, made once."""
-    root = DIRECTORY / "worlds" / scenario.name
-    shutil.rmtree(root, ignore_errors=True)
-    scenarios.prepare(scenario, World(root), spawner)
+def begun(scenario: Scenario, worlds: Path) -> Path:
+    """Make the world on which a scenario begins, from the end of the one before; return its directory."""
+    root = worlds / scenario.name
+    if not scenario.after:
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        World(root).create(**scenario.cluster)
+        return root
+    relocate(worlds / f"{scenario.after}-clean", root)
+    for pattern in ("calls-*", "output-*", "inventory.json"):
+        for path in root.glob(pattern):
+            path.unlink()
+    with World(root).changing() as state:
+        state.update(scenario.cluster)
     return root
 
 
-def record(scenario: Scenario, spawner: Spawner, base: Path) -> tuple[verdict.Clean, float]:
+def record(scenario: Scenario, spawner: Spawner, worlds: Path) -> tuple[verdict.Clean, float]:
     """Return what the scenario's run does without a failure, and the seconds."""
-    root = base.with_name(base.name + "-clean")
-    relocate(base, root)
+    root = worlds / f"{scenario.name}-clean"
+    relocate(begun(scenario, worlds), root)
     world = World(root)
     code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
     if code != 0:
@@ -110,21 +121,149 @@ def record(scenario: Scenario, spawner: Spawner, base: Path) -> tuple[verdict.Cl
     return verdict.clean(world, "run"), seconds
 
 
+def recorded(scenario: Scenario, worlds: Path) -> verdict.Clean:
+    """Return what `record` recorded before."""
+    return verdict.clean(World(worlds / f"{scenario.name}-clean"), "run")
+
+
+class Chosen(NamedTuple):
+    """The cases of one scenario that are run, and how many there are."""
+
+    cases: list[Case]
+    calls: int
+    alone: int
+    pairs: int
+
+
+def choose(given: Any, seed: int) -> dict[str, Chosen]:
+    """Record the calls of each scenario, and choose the cases as the options say."""
+    names = given.scenario or list(scenarios.SCENARIOS)
+    needed = _needed(names)
+    found: dict[str, Chosen] = {}
+    spawner = Spawner()
+    for name in needed:
+        scenario = scenarios.SCENARIOS[name]
+        if not (given.recorded and (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists()):
+            record(scenario, spawner, WORLDS)
+        if name not in names:
+            continue
+        known = recorded(scenario, WORLDS)
+        one, two = alone(name, known), pairs(name, known)
+        wanted = [case for case in one if not given.kind or case.kind in given.kind]
+        choice = random.Random(f"{seed} {name}")
+        picked = [*_part(choice, wanted, given.share), *_part(choice, two, 0 if given.kind else given.pairs)]
+        if given.at_most:
+            picked = _bounded(choice, picked, given.at_most)
+        found[name] = Chosen(picked, len(known.calls), len(one), len(two))
+        print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(one)} + {len(two)} cases", flush=True)
+    spawner.end()
+    return found
+
+
+def _needed(names: Iterable[str]) -> list[str]:
+    wanted = set(names)
+    for name in reversed(scenarios.SCENARIOS):
+        if name in wanted and scenarios.SCENARIOS[name].after:
+            wanted.add(scenarios.SCENARIOS[name].after)
+    return [name for name in scenarios.SCENARIOS if name in wanted]
+
+
+def _part(choice: random.Random, listed: list[Case], share: float) -> list[Case]:
+    return listed if share >= 1 else choice.sample(listed, round(len(listed) * share))
+
+
+def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Case]:
+    kinds: dict[str, list[Case]] = {}
+    for case in listed:
+        kinds.setdefault(case.kind if len(case.faults) == 1 else "pairs", []).append(case)
+    return [case for found in kinds.values() for case in choice.sample(found, min(number, len(found)))]
+
+
+def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
+    """Run the cases in as many processes as `jobs`; return their results."""
+    parts = []
+    for name, one in chosen.items():
+        # neighbours go together: a walk ends with its last case
+        ordered = sorted(one.cases, key=lambda case: case.play)
+        size = max(1, min(PART, -(-len(ordered) // jobs)))
+        for number, begin in enumerate(range(0, len(ordered), size)):
+            parts.append((name, number, ordered[begin : begin + size]))
+    running: dict[int, tuple] = {}
+    results: list[dict[str, Any]] = []
+    while parts or running:
+        while parts and len(running) < jobs:
+            name, number, listed = parts.pop(0)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    scenario = scenarios.SCENARIOS[name]
+                    known = recorded(scenario, WORLDS)
+                    Walk(scenario, WORLDS / name, known, listed, number, rerun, seed).run()
+                    code = 0
+                finally:
+                    os._exit(code)
+            running[child] = (name, number, listed)
+        pid, status = os.waitpid(-1, 0)
+        if pid not in running:
+            continue
+        name, number, listed = running.pop(pid)
+        path = results_file(name, number)
+        found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        done = {one["case"] for one in found}
+        for case in listed:
+            if str(case) not in done:
+                missed = {"case": str(case), "scenario": name, "kind": case.kind, "task": "", "exit_code": None}
+                found.append({**missed, "violations": ["the case did not run"]})
+        results += found
+        broken = sum(bool(one["violations"]) for one in found)
+        print(f"{name} {number}: {len(found)} cases, {broken} with a violation", flush=True)
+    return results
+
+
+def results_file(name: str, number: int) -> Path:
+    """Return the file of a part's results."""
+    return DIRECTORY / "results" / f"{name}-{number}.jsonl"
+
+
+def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
+    """Run one case; return its result and the directory of its world."""
+    name, *faults = words
+    parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
+    case, spawner = Case(name, parsed), Spawner()
+    for needed in _needed([name]):
+        if not (WORLDS / f"{needed}-clean" / "calls-run.jsonl").exists():
+            record(scenarios.SCENARIOS[needed], spawner, WORLDS)
+    spawner.end()
+    scenario = scenarios.SCENARIOS[name]
+    walk = Walk(scenario, WORLDS / name, recorded(scenario, WORLDS), [case], 999, 1.0, 0, keep=True)
+    (result,) = walk.run()
+    return result, DIRECTORY / "replayed"
+
+
 class Walk:
     """A run without a failure from which cases fork off; `rerun`: the share of cases after which the run is repeated
     where the kind does not ask for it."""
 
     def __init__(
-        self, scenario: Scenario, base: Path, recorded: verdict.Clean, cases: Iterable[Case], number: int, rerun: float, seed: int
+        self,
+        scenario: Scenario,
+        base: Path,
+        recorded: verdict.Clean,
+        cases: Iterable[Case],
+        number: int,
+        rerun: float,
+        seed: int,
+        keep: bool = False,
     ) -> None:
-        self.scenario, self.recorded, self.rerun, self.seed = scenario, recorded, rerun, seed
+        self.scenario, self.recorded, self.rerun, self.seed, self.keep = scenario, recorded, rerun, seed, keep
         self.cases: dict[int, list[Case]] = {}
         for case in cases:
             self.cases.setdefault(case.play, []).append(case)
         self.root = base.with_name(f"{base.name}-{number}")
         relocate(base, self.root)
         self.world = World(self.root)
-        self.results = DIRECTORY / "results" / f"{scenario.name}-{number}.jsonl"
+        self.results = results_file(scenario.name, number)
         self.results.parent.mkdir(parents=True, exist_ok=True)
         self.results.unlink(missing_ok=True)
 
@@ -134,15 +273,21 @@ class Walk:
 
         def work() -> int:
             boundary.Run.faults = {}
-            return engine.play(self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play)
+            return engine.play(
+                self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play
+            )
 
         total = sum(map(len, self.cases.values()))
-        code, _seconds = engine.forked(work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S))
+        code, _seconds = engine.forked(
+            work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S)
+        )
         self.spawner.end()
         lines = self.results.read_text().splitlines() if self.results.exists() else []
         results = [json.loads(line) for line in lines]
         if len(results) < total:
-            raise RuntimeError(f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}, see {self.root}")
+            raise RuntimeError(
+                f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}, see {self.root}"
+            )
         return results
 
     def _before_play(self, manager: Any) -> None:
@@ -161,10 +306,9 @@ class Walk:
             result["seconds"] = round(time.monotonic() - began, 2)
             with open(self.results, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(result) + "\n")
-            if result["violations"]:
-                kept = DIRECTORY / "violations" / str(case).replace(" ", "_").replace("=", "-").replace(":", ".")
-                shutil.rmtree(kept, ignore_errors=True)
-                shutil.copytree(self.root, kept, symlinks=True)
+            if self.keep:
+                shutil.rmtree(DIRECTORY / "replayed", ignore_errors=True)
+                shutil.copytree(self.root, DIRECTORY / "replayed", symlinks=True)
             snapshot.restore()
         if not self.cases:
             os._exit(0)  # nothing is left to be forked off
@@ -185,7 +329,9 @@ class Walk:
         found = verdict.violations(world, self.recorded, dict(case.faults), code, "run")
         calls = boundary.read_calls(world, "run")
         hit = [one for one in calls if one.get("injected")]
-        taken = any(one["at"] == "end" and one["mutated"] and verdict.signature(one) == ("run_lock", "taken") for one in calls)
+        taken = any(
+            one["at"] == "end" and one["mutated"] and verdict.signature(one) == ("run_lock", "taken") for one in calls
+        )
         result: dict[str, Any] = {
             "case": str(case),
             "scenario": scenario.name,
@@ -202,7 +348,9 @@ class Walk:
         if again:
             codes, leads = [], False
             for number in range(2):
-                again_code, _seconds = self.spawner.play(world, f"rerun{number}", scenario.playbook, scenario.given(world))
+                again_code, _seconds = self.spawner.play(
+                    world, f"rerun{number}", scenario.playbook, scenario.given(world)
+                )
                 codes.append(again_code)
                 leads = again_code == 0
                 if leads:

@@ -234,7 +234,13 @@ class Spawner:
         return forked(work, world.root / f"output-{name}.txt", limit_s)
 
     def play(
-        self, world: Any, name: str, playbook: str, variables: Mapping[str, Any], faults: Any = None, limit_s: float = RUN_LIMIT_S
+        self,
+        world: Any,
+        name: str,
+        playbook: str,
+        variables: Mapping[str, Any],
+        faults: Any = None,
+        limit_s: float = RUN_LIMIT_S,
     ) -> tuple[int | None, float]:
         """Run a playbook; return its exit code and the seconds."""
         self._mine.send((str(world.root), name, playbook, dict(variables), faults or {}, limit_s))

@@ -15,22 +15,17 @@ import importlib
 import io
 import json
 import os
-import sys
 import time
 import traceback
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
-    home_link,
     restart_steps,
     restart_worker,
-    zk_writing,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
     cluster,
@@ -48,7 +43,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
 )
 
 from tools.failure_proof import stubs
-from tools.failure_proof.world import CLUSTER, CONTROLLERS, IDS, PIDS, World
+from tools.failure_proof.world import CLUSTER, IDS, PIDS, World
 
 COLLECTION = "quorumshift.kafka."
 MODULES = Path(__file__).resolve().parents[2] / "plugins" / "modules"
@@ -71,7 +66,9 @@ def run(world: World, target: str, name: str, args: dict[str, Any]) -> tuple[int
         plain = {key: value for key, value in args.items() if not key.startswith("_ansible_")}
         result = stubs.STUBS[short](world, target, plain, bool(args.get("_ansible_check_mode")))
         return 0, json.dumps(result), ""
-    package = "ansible_collections.quorumshift.kafka.plugins.modules" if name.startswith(COLLECTION) else "ansible.modules"
+    package = (
+        "ansible_collections.quorumshift.kafka.plugins.modules" if name.startswith(COLLECTION) else "ansible.modules"
+    )
     module = importlib.import_module(f"{package}.{short}")
     out, err = io.StringIO(), io.StringIO()
     code = 0
@@ -132,7 +129,7 @@ def patched(world: World, target: str) -> list[Any]:
         return mock.Mock(code=0, errors="", output="")
 
     def min_isr(_bootstrap: Any, _client: Any, names: Any, _timeout: float) -> dict:
-        return {name: 1 for name in names}
+        return dict.fromkeys(names, 1)
 
     replaced: list[tuple[Any, str, Any]] = [
         (service, "state", lambda unit: world.service(target) if target in IDS else stubs.NO_SERVICE),

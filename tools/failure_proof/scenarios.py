@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restoring, upgrade
 
-from tools.failure_proof.engine import Spawner, output
 from tools.failure_proof.world import BROKERS, CLUSTER, IDS, NEW_KAFKA, OLD_KAFKA, World
 
 UNVERIFIED = {"quorumshift_verify": False}
@@ -31,13 +30,13 @@ UPGRADE = {"upgrade_to": NEW_KAFKA, "upgrade_confirm": upgrade.token(CLUSTER, NE
 
 
 class Scenario(NamedTuple):
-    """`after`: the scenarios whose runs come before on the same cluster, without a failure; `cluster`: how it is made
-    (World.create)."""
+    """`after`: the scenario whose run comes before on the same cluster, without a failure, '' for none; `cluster`: how
+    the cluster is made (World.create), or what is changed in its state after that run."""
 
     name: str
     playbook: str
     variables: Mapping[str, Any]
-    after: tuple[str, ...] = ()
+    after: str = ""
     cluster: Mapping[str, Any] = {}
 
     def given(self, world: World) -> dict[str, Any]:
@@ -45,35 +44,33 @@ class Scenario(NamedTuple):
         return {key: value(world) if callable(value) else value for key, value in self.variables.items()}
 
 
+_TOGETHER = {"restart_concurrency": 2}
+_BACK = {**_TOGETHER, **UNVERIFIED}
 SCENARIOS = {
     one.name: one
     for one in (
-        Scenario("restart", "restart", {"restart_concurrency": 2}),
-        Scenario("migrate", "migrate", {"restart_concurrency": 2, **UNVERIFIED}),
-        Scenario("finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **UNVERIFIED}, ("migrate",)),
-        Scenario("rollback", "rollback", {"quorumshift_rollback_to": "zk", "restart_concurrency": 2, **UNVERIFIED}, ("migrate",)),
-        Scenario("restart_kraft", "restart", {"restart_concurrency": 2}, ("migrate", "finalize")),
-        Scenario("restore", "restore_zookeeper", {"quorumshift_restore_token": restoring.token(CLUSTER, BACKUP, [])}, ("migrate",)),
+        Scenario("restart", "restart", _TOGETHER),
         Scenario("reassign", "reassign", {"reassign_drain": 1, "reassign_apply": True}),
-        Scenario("zk_migrate", "zk_migrate", {"restart_concurrency": 2, **UNVERIFIED}),
-        Scenario("zk_observers", "zk_migrate", {"zk_migrate_cut": False, "restart_concurrency": 2, **UNVERIFIED}),
-        Scenario("zk_rollback", "zk_rollback", {"restart_concurrency": 2, **UNVERIFIED}, ("zk_observers",)),
-        Scenario("upgrade", "upgrade", UPGRADE, (), {"version": OLD_KAFKA, "protocol": "3.8"}),
-        Scenario("upgrade_kraft", "upgrade", UPGRADE, ("migrate", "finalize"), {"metadata_version": 20}),
+        Scenario("upgrade", "upgrade", UPGRADE, "", {"version": OLD_KAFKA, "protocol": "3.8"}),
+        Scenario("zk_migrate", "zk_migrate", _BACK),
+        Scenario("zk_observers", "zk_migrate", {"zk_migrate_cut": False, **_BACK}),
+        Scenario("zk_rollback", "zk_rollback", _BACK, "zk_observers"),
+        Scenario("migrate", "migrate", _BACK),
+        Scenario("rollback", "rollback", {"quorumshift_rollback_to": "zk", **_BACK}, "migrate"),
+        Scenario("hybrid", "rollback", {"quorumshift_rollback_to": "hybrid", **_BACK}, "migrate"),
+        Scenario(
+            "restore_zookeeper",
+            "restore_zookeeper",
+            {"quorumshift_restore_token": restoring.token(CLUSTER, BACKUP, []), **UNVERIFIED},
+            "hybrid",
+        ),
+        Scenario("finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **UNVERIFIED}, "migrate"),
+        Scenario("restart_kraft", "restart", _TOGETHER, "finalize"),
+        Scenario("upgrade_kraft", "upgrade", UPGRADE, "finalize", {"metadata_version": 20}),
     )
 }
+"""In an order in which each comes after the one that it needs."""
 
 
 class PreparationFailed(RuntimeError):
     """A run without a failure did not end with exit code 0."""
-
-
-def prepare(scenario: Scenario, world: World, spawner: Spawner) -> None:
-    """Make the cluster on which a scenario begins."""
-    world.root.mkdir(parents=True)
-    world.create(**scenario.cluster)
-    for number, name in enumerate(scenario.after):
-        before = SCENARIOS[name]
-        code, _seconds = spawner.play(world, f"before{number}", before.playbook, before.given(world))
-        if code != 0:
-            raise PreparationFailed(f"{scenario.name}: {name} ended with {code}:\n{output(world, f'before{number}')[-3000:]}")

@@ -43,7 +43,10 @@ def features(world: World) -> dict[str, Any]:
     """Return the features of every node (probes.features.gather)."""
     level = world.state()["metadata_version"]
     ranges = {"metadata.version": [1, 25]}
-    nodes = [{"id": number, "role": "broker" if number < 100 else "controller", "error": None, "supported": ranges} for number in IDS.values()]
+    nodes = [
+        {"id": number, "role": "broker" if number < 100 else "controller", "error": None, "supported": ranges}
+        for number in IDS.values()
+    ]
     return {"finalized": {"metadata.version": level}, "epoch": 5, "nodes": nodes}
 
 
@@ -113,7 +116,13 @@ def kafka_features(world: World, _host: str, args: dict[str, Any], check: bool) 
     if not check and level != before:
         with world.changing() as state:
             state["metadata_version"] = level
-    return {"changed": level != before, "results": [], "finalized": {"metadata.version": level}, "epoch": 6, "waited_s": 0}
+    return {
+        "changed": level != before,
+        "results": [],
+        "finalized": {"metadata.version": level},
+        "epoch": 6,
+        "waited_s": 0,
+    }
 
 
 def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
@@ -168,7 +177,15 @@ def _member(world: World, host: str, **more: Any) -> dict[str, Any]:
 
 
 def _cut(member: dict[str, Any]) -> dict[str, Any]:
-    return {"state": member["state"], "id": member["id"], "reason": "", "last": 500, "steps": [], "works": False, "rules": 0}
+    return {
+        "state": member["state"],
+        "id": member["id"],
+        "reason": "",
+        "last": 500,
+        "steps": [],
+        "works": False,
+        "rules": 0,
+    }
 
 
 def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
@@ -210,7 +227,14 @@ def zk_cut_order(world: World, host: str, args: dict[str, Any], _check: bool) ->
 
 def zk_cut_check(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     hosts = sorted(args["expected"])
-    return {"changed": False, "zxids": dict.fromkeys(hosts, 500), "first": hosts[:1], "exact": True, "notes": [], "read_s": 0.1}
+    return {
+        "changed": False,
+        "zxids": dict.fromkeys(hosts, 500),
+        "first": hosts[:1],
+        "exact": True,
+        "notes": [],
+        "read_s": 0.1,
+    }
 
 
 def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
@@ -225,7 +249,13 @@ def zk_observer_join(world: World, host: str, _args: dict[str, Any], check: bool
     if changed and not check:
         _member(world, host, mode="observer")
     joined = not changed or not check
-    return {"changed": changed, "joined": joined, "zxid": 500, "leader_zxid": 500, "files": ["zoo.cfg"] if changed else []}
+    return {
+        "changed": changed,
+        "joined": joined,
+        "zxid": 500,
+        "leader_zxid": 500,
+        "files": ["zoo.cfg"] if changed else [],
+    }
 
 
 def zk_session_check(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
@@ -246,7 +276,11 @@ def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], 
     flight = [{"topic": one, "partition": 0, "replicas": [3, 2, 1], "adding": [2], "removing": [1]} for one in moving]
     done = bool(state["stubs"].get("moved"))
     partitions = [] if done else [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]
-    plan = {"version": 1, "partitions": partitions} if args.get("drain") is not None or args.get("add") is not None else None
+    plan = (
+        {"version": 1, "partitions": partitions}
+        if args.get("drain") is not None or args.get("add") is not None
+        else None
+    )
     back = plan and {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 3]}]}
     return {
         "changed": False,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
 
 from tools.failure_proof import boundary
-from tools.failure_proof.boundary import CRASHED, FAILED, KILLED, UNREACHABLE, UNREACHABLE_AFTER, WORKER_LOST
+from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER
 from tools.failure_proof.engine import ROOT, output
 from tools.failure_proof.world import CLUSTER, IDS, World
 
@@ -34,7 +34,12 @@ CLEAN_UPS = (
     CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
     CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
     CleanUp("async_status", None, "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
-    CleanUp("broker_unregister", None, "Remove the broker's registration from the quorum", "a broker that reverted may not count for the initial copy"),
+    CleanUp(
+        "broker_unregister",
+        None,
+        "Remove the broker's registration from the quorum",
+        "a broker that reverted may not count for the initial copy",
+    ),
 )
 
 
@@ -66,13 +71,17 @@ def final(world: World) -> Any:
     nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
     zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
     files = {name: world.config_file(name).exists() for name in IDS}
-    return json.loads(json.dumps([nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], state["stubs"]]))
+    return json.loads(
+        json.dumps([nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], state["stubs"]])
+    )
 
 
 def is_clean_up(call: dict[str, Any]) -> bool:
     """Return whether a call is a listed clean-up."""
     return any(
-        one.module == call["module"] and one.does in (None, call["does"]) and (not one.task or call["task"].endswith(one.task))
+        one.module == call["module"]
+        and one.does in (None, call["does"])
+        and (not one.task or call["task"].endswith(one.task))
         for one in CLEAN_UPS
     )
 
@@ -96,10 +105,16 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
     for one in calls[hit:]:
         if one["at"] != "end" or one.get("injected") or one["check"] or (one["play"], one["uuid"]) in same:
             continue
-        if (one["mutated"] or signature(one) in recorded.changing) and not is_clean_up(one) and one["result"] != "unreachable":
+        if (
+            (one["mutated"] or signature(one) in recorded.changing)
+            and not is_clean_up(one)
+            and one["result"] != "unreachable"
+        ):
             began = f"{one['module']} {one['does'] or ''}".strip()
             refused = str(one["result"]).startswith("failed")
-            found.append(f"{began} ran on {one['target']} after the failure ({one['task']}{': it refused' if refused else ''})")
+            found.append(
+                f"{began} ran on {one['target']} after the failure ({one['task']}{': it refused' if refused else ''})"
+            )
     if faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}:
         found += _message(text, injected)
     found += _left(world, recorded, calls, faults, injected)
@@ -134,7 +149,11 @@ def locks(world: World) -> dict[str, dict[str, Any]]:
 def run_of(world: World) -> str | None:
     """Return the newest run with a journal."""
     directory = world.root / "artifacts" / CLUSTER
-    runs = sorted((path.stat().st_mtime, path.parent.name) for path in directory.glob("*/journal.jsonl")) if directory.exists() else []
+    runs = (
+        sorted((path.stat().st_mtime, path.parent.name) for path in directory.glob("*/journal.jsonl"))
+        if directory.exists()
+        else []
+    )
     return runs[-1][1] if runs else None
 
 
@@ -142,7 +161,11 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
     """Return where journal and locks do not tell how the run ended."""
     found: list[str] = []
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
-    taken = {one["target"] for one in calls if one["at"] == "end" and signature(one) == ("run_lock", "taken") and one["mutated"]}
+    taken = {
+        one["target"]
+        for one in calls
+        if one["at"] == "end" and signature(one) == ("run_lock", "taken") and one["mutated"]
+    }
     run = run_of(world)
     events = journal(world, run) if run else []
     if any(one["name"] == "ended" and one.get("result") == "ok" for one in events):

@@ -237,7 +237,12 @@ class World:
             quorum["leader"] = None
         brokers = {name: up.get(name) for name in BROKERS}
         joined = all(str(number) in log["brokers"] for number in BROKERS.values())
-        if quorum["leader"] and log["state"] == "PRE_MIGRATION" and set(brokers.values()) == {"zk_migration"} and joined:
+        if (
+            quorum["leader"]
+            and log["state"] == "PRE_MIGRATION"
+            and set(brokers.values()) == {"zk_migration"}
+            and joined
+        ):
             log["state"] = "MIGRATION"
             zookeeper.update(owner="kraft", migration=END_OFFSET - 1, epoch=zookeeper["epoch"] + 1)
         final = [one for one in voters if up[one] == "controller_final"]
