@@ -10,7 +10,9 @@ import json
 import os
 import random
 import shutil
+import sys
 import time
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,10 +203,13 @@ def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> li
                     known = recorded(scenario, WORLDS)
                     Walk(scenario, WORLDS / name, known, listed, number, rerun, seed).run()
                     code = 0
+                except Exception:
+                    traceback.print_exc()
                 finally:
+                    sys.stdout.flush()
                     os._exit(code)
             running[child] = (name, number, listed)
-        pid, status = os.waitpid(-1, 0)
+        pid, _status = os.waitpid(-1, 0)
         if pid not in running:
             continue
         name, number, listed = running.pop(pid)
@@ -286,7 +291,7 @@ class Walk:
         results = [json.loads(line) for line in lines]
         if len(results) < total:
             raise RuntimeError(
-                f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}, see {self.root}"
+                f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}: {self.root}"
             )
         return results
 

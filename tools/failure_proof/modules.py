@@ -46,6 +46,7 @@ from tools.failure_proof import stubs
 from tools.failure_proof.world import CLUSTER, IDS, PIDS, World
 
 COLLECTION = "quorumshift.kafka."
+PACKAGE = "ansible_collections.quorumshift.kafka.plugins.modules"
 MODULES = Path(__file__).resolve().parents[2] / "plugins" / "modules"
 BUILTIN = ("command", "copy", "file", "find", "slurp", "stat", "tempfile", "wait_for")
 
@@ -54,7 +55,7 @@ def load() -> None:
     """Import every module, so that the processes that run them have them."""
     for path in MODULES.glob("*.py"):
         if path.name != "__init__.py":
-            importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.modules.{path.stem}")
+            importlib.import_module(f"{PACKAGE}.{path.stem}")
     for name in BUILTIN:
         importlib.import_module(f"ansible.modules.{name}")
 
@@ -162,7 +163,7 @@ def patched(world: World, target: str) -> list[Any]:
     ]
     found = [mock.patch.object(*one) for one in replaced]
     for module in ("rolling_restart", "upgrade_plan", "kafka_features", "kafka_features_info"):
-        where = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.modules.{module}")
+        where = importlib.import_module(f"{PACKAGE}.{module}")
         if hasattr(where, "ClusterAdmin"):
             found.append(mock.patch.object(where, "ClusterAdmin", stubs.admin(world)))
     return found

@@ -43,10 +43,8 @@ def features(world: World) -> dict[str, Any]:
     """Return the features of every node (probes.features.gather)."""
     level = world.state()["metadata_version"]
     ranges = {"metadata.version": [1, 25]}
-    nodes = [
-        {"id": number, "role": "broker" if number < 100 else "controller", "error": None, "supported": ranges}
-        for number in IDS.values()
-    ]
+    roles = {number: "broker" if number < 100 else "controller" for number in IDS.values()}
+    nodes = [{"id": one, "role": role, "error": None, "supported": ranges} for one, role in roles.items()]
     return {"finalized": {"metadata.version": level}, "epoch": 5, "nodes": nodes}
 
 

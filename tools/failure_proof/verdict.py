@@ -27,6 +27,7 @@ class CleanUp(NamedTuple):
     why: str
 
 
+UNREGISTER = "Remove the broker's registration from the quorum"
 CLEAN_UPS = (
     CleanUp("run_lock", "closed", None, "the lock says how the run ended"),
     CleanUp("file", "absent", "Remove the scratch directories", "they hold credentials and metadata in clear text"),
@@ -34,12 +35,7 @@ CLEAN_UPS = (
     CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
     CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
     CleanUp("async_status", None, "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
-    CleanUp(
-        "broker_unregister",
-        None,
-        "Remove the broker's registration from the quorum",
-        "a broker that reverted may not count for the initial copy",
-    ),
+    CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
 )
 
 
@@ -93,7 +89,7 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
     hit = next((index for index, one in enumerate(calls) if one.get("injected")), None)
     if hit is None:
         return ["the failure was not reached"]
-    faults = {kinds_of for kinds_of in kinds.values()}
+    faults = set(kinds.values())
     injected = [one for one in calls if one.get("injected")]
     text = output(world, name)
     if code is None:
@@ -148,24 +144,22 @@ def locks(world: World) -> dict[str, dict[str, Any]]:
 
 def run_of(world: World) -> str | None:
     """Return the newest run with a journal."""
-    directory = world.root / "artifacts" / CLUSTER
-    runs = (
-        sorted((path.stat().st_mtime, path.parent.name) for path in directory.glob("*/journal.jsonl"))
-        if directory.exists()
-        else []
-    )
+    paths = (world.root / "artifacts" / CLUSTER).glob("*/journal.jsonl")
+    runs = sorted((path.stat().st_mtime, path.parent.name) for path in paths)
     return runs[-1][1] if runs else None
+
+
+def taken(calls: list[dict[str, Any]]) -> set[str]:
+    """Return the hosts on which the run took the run lock."""
+    wanted = ("run_lock", "taken")
+    return {one["target"] for one in calls if one["at"] == "end" and signature(one) == wanted and one["mutated"]}
 
 
 def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:
     """Return where journal and locks do not tell how the run ended."""
     found: list[str] = []
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
-    taken = {
-        one["target"]
-        for one in calls
-        if one["at"] == "end" and signature(one) == ("run_lock", "taken") and one["mutated"]
-    }
+    held = taken(calls)
     run = run_of(world)
     events = journal(world, run) if run else []
     if any(one["name"] == "ended" and one.get("result") == "ok" for one in events):
@@ -174,7 +168,7 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
         found.append("the journal does not say that the run failed")
     lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
     for host, lock in sorted(locks(world).items()):
-        if host not in taken or lock.get("run") != run:
+        if host not in held or lock.get("run") != run:
             continue
         if run_lock.ended_well(lock):
             found.append(f"the run lock of {host} says that the run ended well")
