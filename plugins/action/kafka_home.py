@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Reads or switches the link of the host."""
 
-    FILLS = ("service",)
+    FILLS = (*RUN, "service", "state_dir")
 
     def act(self, args):
         args.setdefault("home", self.variable("quorumshift_kafka_home", self.host))

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Stops, masks or unmasks a service."""
 
-    FILLS = ("service", "stop_timeout_s", "cluster_id", "config_file", "log_dir", "node_id")
+    FILLS = (*RUN, "service", "state_dir", "stop_timeout_s", "config_file", "log_dir", "node_id")
 
     def done(self, args, result):
         if result["changed"] and self.session.get("run"):  # used outside a run, the module has no journal

@@ -72,3 +72,19 @@ def require(path: str, run: str) -> None:
         if current
         else "this run does not hold the run lock of this host"
     )
+
+
+def allow(state_dir: str, cluster_id: str | None, run: str | None) -> None:
+    """Raise RunLockError unless this host may be changed: by the run that holds its open lock, or, without a run, while
+    no run holds one. A host without a directory of the cluster has no lock; without a cluster id nothing is known."""
+    if not cluster_id:
+        return
+    path = host_state.path_of(state_dir, cluster_id)
+    if run:
+        require(path, run)
+        return
+    current = read(path) or {}
+    if current.get("error"):
+        raise RunLockError(current["error"])
+    if current and not current.get("closed"):
+        raise RunLockError(f"this host is locked by {run_lock.holder(current)}. Wait until that run has ended")

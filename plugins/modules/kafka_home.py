@@ -31,6 +31,16 @@ options:
     description: The service's name. The action plugin fills it in.
     type: str
     required: true
+  run:
+    description:
+      - The run that must hold the host's run lock. Without it, no run may hold one of O(cluster_id). The action plugin
+        fills both in.
+    type: str
+  cluster_id:
+    description: The cluster's id.
+    type: str
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
 attributes:
   check_mode: {support: full, description: Returns whether the link would be switched.}
   diff_mode: {support: full, description: Shows where the link leads before and after.}
@@ -65,7 +75,7 @@ java:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import home_link
+from ansible_collections.quorumshift.kafka.plugins.module_utils import home_link, host_state, run_locks
 from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
 
 
@@ -77,6 +87,9 @@ def main():
             "home": {"type": "path", "required": True},
             "to": {"type": "path", "required": True},
             "service": {"type": "str", "required": True},
+            "run": {"type": "str"},
+            "cluster_id": {"type": "str"},
+            **host_state.OPTIONS,
         },
         supports_check_mode=True,
     )
@@ -89,9 +102,10 @@ def main():
     before = found["home"]["target"]
     try:
         if before != to and not module.check_mode:
+            run_locks.allow(*(module.params[name] for name in ("state_dir", "cluster_id", "run")))
             home_link.switch(home, to)
             found = home_link.read(home, to, service)
-    except (OSError, RestartError) as error:
+    except (OSError, ValueError, RestartError, run_locks.RunLockError) as error:
         module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed.")
     module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)
 

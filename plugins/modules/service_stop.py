@@ -46,6 +46,12 @@ options:
   node_id:
     description: The node's id, which the log directories must have.
     type: int
+  run:
+    description:
+      - The run that must hold the host's run lock. Without it, no run may hold one of O(cluster_id).
+    type: str
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
 attributes:
   check_mode: {support: full, description: Returns what would change.}
   diff_mode: {support: full, description: Shows whether the service is active and masked before and after.}
@@ -73,7 +79,12 @@ at:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_identity, restart_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    host_identity,
+    host_state,
+    restart_steps,
+    run_locks,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
 
@@ -90,6 +101,8 @@ def main():
             "config_file": {"type": "path"},
             "log_dir": {"type": "path"},
             "node_id": {"type": "int"},
+            "run": {"type": "str"},
+            **host_state.OPTIONS,
         },
         supports_check_mode=True,
     )
@@ -107,11 +120,12 @@ def main():
     }
     if module.check_mode:
         module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
-    if given["cluster_id"] and given["config_file"]:
-        try:
+    try:
+        run_locks.allow(given["state_dir"], given["cluster_id"], given["run"])
+        if given["cluster_id"] and given["config_file"]:
             host_identity.require(given["config_file"], given["cluster_id"], given["node_id"], given["log_dir"])
-        except (host_identity.ForeignHost, OSError, ValueError) as error:
-            module.fail_json(msg=f"{error}. Nothing was changed on this host.")
+    except (run_locks.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
+        module.fail_json(msg=f"{error}. Nothing was changed on this host.")
     try:
         masked = state != "stopped" and service.set_masked(name, wanted)
         if stops:

@@ -22,7 +22,7 @@ PAGE = "index.html"
 DONE, STOPPED, READ_ONLY, OPEN = "done", "stopped", "read-only", "open"
 # Events of the run itself: begun {user, from, playbook}, ended {result: ok}; failures are of run_outcome
 BEGUN, ENDED, ADMITTED = "begun", run_outcome.ENDED, "admitted"
-# What the run writes for itself, and nobody reads in a report
+# What the run writes for itself, which no reader of a report needs
 _MARKS = (run_outcome.STEP_BEGUN, run_outcome.STEP_ENDED, run_outcome.RESTART_BEGUN)
 
 # A restart is journalled moments after its end: smaller contradictions of times and order are no clock error

@@ -17,6 +17,7 @@ import time
 from typing import Mapping, NamedTuple
 
 from ..facts import NodeFacts, RestartRecord, RunLock
+from . import run_outcome
 
 FORWARD, BACK, RESTORE, RESTART = "forward", "back", "restore", "restart"
 _PROCESS = ("boot_id", "pid_namespace")
@@ -78,7 +79,8 @@ def _locks(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, 
 
 
 def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
-    """Return the run lock with the highest number among {host: run lock}; it is closed if it is closed on any host."""
+    """Return the run lock with the highest number among {host: run lock}. It is closed if it is closed on any host, and
+    its run failed if that is so on any host."""
     readable = [run_lock for run_lock in locks.values() if run_lock and not run_lock.get("error")]
     if not readable:
         return None
@@ -86,7 +88,8 @@ def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
     same = [
         run_lock for run_lock in readable if (run_lock["number"], run_lock["run"]) == (newest["number"], newest["run"])
     ]
-    return next((run_lock for run_lock in same if run_lock["closed"]), newest)
+    closed = sorted((run_lock for run_lock in same if run_lock["closed"]), key=ended_well)
+    return next(iter(closed), newest)
 
 
 def comparable(one: Mapping | None, other: Mapping | None) -> bool:
@@ -107,7 +110,7 @@ def status_line(run_lock: RunLock) -> str:
 
 def ended_well(run_lock: RunLock) -> bool:
     """Return whether the run that held a lock ended without a failure."""
-    return bool(run_lock["closed"]) and run_lock.get("how") in (None, "ok")
+    return bool(run_lock["closed"]) and run_lock.get("how") == run_outcome.OK
 
 
 def holder(run_lock: RunLock) -> str:
