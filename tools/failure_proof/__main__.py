@@ -40,6 +40,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pairs", type=float, default=0.05, help="share of the cases with two failures")
     parser.add_argument("--rerun", type=float, default=0.1, help="share of the cases after which the run is repeated")
     parser.add_argument("--at-most", type=int, default=0, help="cases of each scenario and kind; 0: no bound")
+    parser.add_argument("--sample", action="store_true", help="one case of each playbook, without a recorded run")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--recorded", action="store_true", help="use the calls that the last run recorded")
@@ -54,8 +55,11 @@ def main(arguments: list[str]) -> int:
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
     shutil.rmtree(engine.ROOT / ".build" / "failure-proof" / "violations", ignore_errors=True)
-    chosen = cases.choose(given, seed)
-    results = cases.run_all(chosen, given.jobs, given.rerun, seed)
+    if given.sample:
+        chosen, results = cases.sample(seed, given.jobs)
+    else:
+        chosen = cases.choose(given, seed)
+        results = cases.run_all(chosen, given.jobs, given.rerun, seed)
     report = summary(chosen, results, seed, given, time.monotonic() - began)
     jsonschema.validate(report, json.loads(SCHEMA.read_text(encoding="utf-8")))
     RUN.mkdir(parents=True, exist_ok=True)

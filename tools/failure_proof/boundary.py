@@ -32,6 +32,7 @@ LOST = "ssh: connect to host {host} port 22: Connection timed out (injected)"
 
 UNREACHABLE, UNREACHABLE_AFTER, FAILED, CRASHED = "unreachable", "unreachable_after", "failed", "crashed"
 WORKER_LOST, KILLED = "worker_lost", "killed"
+LOSES = (UNREACHABLE, UNREACHABLE_AFTER)  # of a host with a connection, which the control node does not need
 KINDS = (UNREACHABLE, UNREACHABLE_AFTER, FAILED, CRASHED, WORKER_LOST, KILLED)
 
 
@@ -59,9 +60,10 @@ class Run:
 
     world: World
     name = "run"  # of the file of calls
-    play = 0
+    play = plays = 0
     control = 0  # process id
     faults: dict[Key, str] = {}  # noqa: RUF012
+    blind: tuple[int, int, str] | None = None  # the call of this number in this batch of plays fails in this way
     token = 0  # in place of the control process's start time
 
 
@@ -147,11 +149,13 @@ def call(given: dict[str, Any]) -> tuple[int, bytes, bytes]:
         "does": args.get("action") if given["module"].endswith("node_restart") else args.get("state"),
         "check": bool(args.get("_ansible_check_mode")),
     }
-    key, gone = _begin(world, line)
+    key, gone, ordinal = _begin(world, line)
     if gone:
         _end(world, key, line, mutated=False, result="unreachable")
         raise AnsibleConnectionFailure(LOST.format(host=target))
     kind = Run.faults.get(key)
+    if Run.blind and Run.blind[:2] == (Run.play, ordinal) and not (target == "localhost" and Run.blind[2] in LOSES):
+        kind = Run.blind[2]
     if kind == UNREACHABLE:
         _end(world, key, line, mutated=False, result=kind, injected=kind)
         raise AnsibleConnectionFailure(LOST.format(host=target))
@@ -210,8 +214,9 @@ def _kept(world: World, target: str, out: str) -> str:
     return json.dumps({"started": 1, "finished": 0, "changed": True, "ansible_job_id": job, "results_file": job})
 
 
-def _begin(world: World, line: dict[str, Any]) -> tuple[Key, bool]:
-    """Write that a call begins; return its key, and whether its target is lost already."""
+def _begin(world: World, line: dict[str, Any]) -> tuple[Key, bool, int]:
+    """Write that a call begins; return its key, whether its target is lost already, and its number in the batch of
+    plays."""
     with open(calls_file(world, Run.name), "a+", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         stream.seek(0)
@@ -224,7 +229,8 @@ def _begin(world: World, line: dict[str, Any]) -> tuple[Key, bool]:
             for one in earlier
         )
         stream.write(json.dumps({"at": "begin", "key": str(key), "t": time.time(), **line}) + "\n")
-    return key, gone
+        ordinal = sum(one["at"] == "begin" and one["play"] == line["play"] for one in earlier)
+    return key, gone, ordinal
 
 
 def _end(world: World, key: Key, line: dict[str, Any], **more: Any) -> None:

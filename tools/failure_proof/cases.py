@@ -95,27 +95,19 @@ def relocate(source: Path, target: Path) -> None:
                     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def begun(scenario: Scenario, worlds: Path) -> Path:
-    """Make the world on which a scenario begins, from the end of the one before; return its directory."""
-    root = worlds / scenario.name
-    if not scenario.after:
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir(parents=True)
-        World(root).create(**scenario.cluster)
-        return root
-    relocate(worlds / f"{scenario.after}-clean", root)
-    for pattern in ("calls-*", "output-*", "inventory.json"):
-        for path in root.glob(pattern):
-            path.unlink()
-    with World(root).changing() as state:
-        state.update(scenario.cluster)
+def begun(scenario: Scenario) -> Path:
+    """Make the world on which a scenario begins; return its directory."""
+    root = WORLDS / scenario.name
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    World(root).create(**scenario.cluster)
     return root
 
 
-def record(scenario: Scenario, spawner: Spawner, worlds: Path) -> tuple[verdict.Clean, float]:
+def record(scenario: Scenario, spawner: Spawner) -> tuple[verdict.Clean, float]:
     """Return what the scenario's run does without a failure, and the seconds."""
-    root = worlds / f"{scenario.name}-clean"
-    relocate(begun(scenario, worlds), root)
+    root = WORLDS / f"{scenario.name}-clean"
+    relocate(begun(scenario), root)
     world = World(root)
     code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
     if code != 0:
@@ -123,9 +115,9 @@ def record(scenario: Scenario, spawner: Spawner, worlds: Path) -> tuple[verdict.
     return verdict.clean(world, "run"), seconds
 
 
-def recorded(scenario: Scenario, worlds: Path) -> verdict.Clean:
+def recorded(scenario: Scenario) -> verdict.Clean:
     """Return what `record` recorded before."""
-    return verdict.clean(World(worlds / f"{scenario.name}-clean"), "run")
+    return verdict.clean(World(WORLDS / f"{scenario.name}-clean"), "run")
 
 
 class Chosen(NamedTuple):
@@ -140,16 +132,13 @@ class Chosen(NamedTuple):
 def choose(given: Any, seed: int) -> dict[str, Chosen]:
     """Record the calls of each scenario, and choose the cases as the options say."""
     names = given.scenario or list(scenarios.SCENARIOS)
-    needed = _needed(names)
     found: dict[str, Chosen] = {}
     spawner = Spawner()
-    for name in needed:
+    for name in names:
         scenario = scenarios.SCENARIOS[name]
         if not (given.recorded and (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists()):
-            record(scenario, spawner, WORLDS)
-        if name not in names:
-            continue
-        known = recorded(scenario, WORLDS)
+            record(scenario, spawner)
+        known = recorded(scenario)
         one, two = alone(name, known), pairs(name, known)
         wanted = [case for case in one if not given.kind or case.kind in given.kind]
         choice = random.Random(f"{seed} {name}")
@@ -162,14 +151,6 @@ def choose(given: Any, seed: int) -> dict[str, Chosen]:
     return found
 
 
-def _needed(names: Iterable[str]) -> list[str]:
-    wanted = set(names)
-    for name in reversed(scenarios.SCENARIOS):
-        if name in wanted and scenarios.SCENARIOS[name].after:
-            wanted.add(scenarios.SCENARIOS[name].after)
-    return [name for name in scenarios.SCENARIOS if name in wanted]
-
-
 def _part(choice: random.Random, listed: list[Case], share: float) -> list[Case]:
     return listed if share >= 1 else choice.sample(listed, round(len(listed) * share))
 
@@ -179,6 +160,55 @@ def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Cas
     for case in listed:
         kinds.setdefault(case.kind if len(case.faults) == 1 else "pairs", []).append(case)
     return [case for found in kinds.values() for case in choice.sample(found, min(number, len(found)))]
+
+
+SAMPLED = (
+    *("migrate", "rollback_hybrid", "restart", "upgrade", "reassign", "restore_zookeeper", "zk_migrate", "zk_rollback"),
+)
+
+
+def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]]]:
+    """Run one case of each playbook, and of each kind, without a recorded run; return what was chosen and the
+    results."""
+    choice = random.Random(seed)
+    kinds = choice.sample(KINDS, len(KINDS))
+    chosen, parts = {}, []
+    for number, name in enumerate(SAMPLED):
+        wanted = Sample(choice.uniform(0.2, 0.8), choice.choice((0, 0, 1, 2)), kinds[number % len(kinds)])
+        chosen[name] = Chosen([], 0, 0, 0)
+        parts.append((name, wanted))
+    results: list[dict[str, Any]] = []
+    running: dict[int, str] = {}
+    while parts or running:
+        while parts and len(running) < jobs:
+            name, wanted = parts.pop(0)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    scenario = scenarios.SCENARIOS[name]
+                    walk = Walk(scenario, begun(scenario), verdict.UNKNOWN, [], 0, 0.0, seed)
+                    walk.samples = [wanted]
+                    walk.run()
+                    code = 0
+                except Exception:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(code)
+            running[child] = name
+        pid, _status = os.waitpid(-1, 0)
+        if pid not in running:
+            continue
+        name = running.pop(pid)
+        path = results_file(name, 0)
+        found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not found:
+            missed = {"case": name, "scenario": name, "kind": "none", "task": "", "exit_code": None}
+            found = [{**missed, "violations": ["no case was run"]}]
+        results += found
+        print(f"{name}: {found[0]['case']}", flush=True)
+    return chosen, results
 
 
 def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
@@ -200,7 +230,7 @@ def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> li
                 code = 1
                 try:
                     scenario = scenarios.SCENARIOS[name]
-                    known = recorded(scenario, WORLDS)
+                    known = recorded(scenario)
                     Walk(scenario, WORLDS / name, known, listed, number, rerun, seed).run()
                     code = 0
                 except Exception:
@@ -236,14 +266,22 @@ def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
     name, *faults = words
     parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
     case, spawner = Case(name, parsed), Spawner()
-    for needed in _needed([name]):
-        if not (WORLDS / f"{needed}-clean" / "calls-run.jsonl").exists():
-            record(scenarios.SCENARIOS[needed], spawner, WORLDS)
-    spawner.end()
     scenario = scenarios.SCENARIOS[name]
-    walk = Walk(scenario, WORLDS / name, recorded(scenario, WORLDS), [case], 999, 1.0, 0, keep=True)
+    if not (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists():
+        record(scenario, spawner)
+    spawner.end()
+    walk = Walk(scenario, WORLDS / name, recorded(scenario), [case], 999, 1.0, 0, keep=True)
     (result,) = walk.run()
     return result, DIRECTORY / "replayed"
+
+
+class Sample(NamedTuple):
+    """Where a walk that has no recorded calls makes cases: at the first call from the batch of plays `begins` on, as a
+    part of all, that has the number `ordinal` in its batch."""
+
+    begins: float
+    ordinal: int
+    kind: str
 
 
 class Walk:
@@ -268,13 +306,15 @@ class Walk:
         self.root = base.with_name(f"{base.name}-{number}")
         relocate(base, self.root)
         self.world = World(self.root)
+        self.samples: list[Sample] = []
         self.results = results_file(scenario.name, number)
         self.results.parent.mkdir(parents=True, exist_ok=True)
         self.results.unlink(missing_ok=True)
 
     def run(self) -> list[dict[str, Any]]:
         """Run the cases; return their results."""
-        self.spawner = Spawner()
+        self.others: frozenset[int] = frozenset()
+        self.spawner, self.sampled = Spawner(), bool(self.samples)
 
         def work() -> int:
             boundary.Run.faults = {}
@@ -282,20 +322,53 @@ class Walk:
                 self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play
             )
 
-        total = sum(map(len, self.cases.values()))
+        total = sum(map(len, self.cases.values())) + len(self.samples)
         code, _seconds = engine.forked(
             work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S)
         )
         self.spawner.end()
         lines = self.results.read_text().splitlines() if self.results.exists() else []
         results = [json.loads(line) for line in lines]
-        if len(results) < total:
+        if len(results) < total and not self.sampled:
             raise RuntimeError(
                 f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}: {self.root}"
             )
         return results
 
+    def _sample(self, manager: Any) -> None:
+        """Make the next case of a sample at this batch of plays, where it has such a call."""
+        wanted = self.samples[0]
+        if boundary.Run.play < wanted.begins * boundary.Run.plays:
+            return
+        snapshot = Snapshot(self.root)
+        began, play = time.monotonic(), boundary.Run.play
+        child = os.fork()
+        if child == 0:
+            self._become(Case(self.scenario.name, ()), manager)
+            boundary.Run.blind = (play, wanted.ordinal, wanted.kind)
+            boundary.Run.before_play = self._missed
+            return
+        code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
+        hit = next((one for one in boundary.read_calls(self.world, "run") if one.get("injected")), None)
+        if hit:
+            case = Case(self.scenario.name, ((Key.of(hit["key"]), hit["injected"]),))
+            result = {**self._evaluated(case, code), "seconds": round(time.monotonic() - began, 2)}
+            with open(self.results, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(result) + "\n")
+            self.samples.pop(0)
+        snapshot.restore()
+        if not self.samples:
+            os._exit(0)
+
+    def _missed(self, _manager: Any) -> None:
+        """End a fork whose batch of plays had no call of the wanted number."""
+        if not any(one.get("injected") for one in boundary.read_calls(self.world, "run")):
+            os._exit(0)
+
     def _before_play(self, manager: Any) -> None:
+        if self.samples:
+            self._sample(manager)
+            return
         cases = self.cases.pop(boundary.Run.play, [])
         if not cases:
             return
@@ -306,7 +379,7 @@ class Walk:
             if child == 0:
                 self._become(case, manager)
                 return
-            code = engine.await_child(child, engine.CASE_LIMIT_S)
+            code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
             result = self._evaluated(case, code)
             result["seconds"] = round(time.monotonic() - began, 2)
             with open(self.results, "a", encoding="utf-8") as stream:
@@ -349,7 +422,8 @@ class Walk:
         found += shown
         result["next"] = following
         kinds = {kind for _key, kind in case.faults}
-        again = bool(kinds & {KILLED, WORKER_LOST}) or random.Random(f"{self.seed} {case}").random() < self.rerun
+        again = bool(kinds & {KILLED, WORKER_LOST}) and not self.sampled
+        again |= random.Random(f"{self.seed} {case}").random() < self.rerun
         if again:
             codes, leads = [], False
             for number in range(2):
@@ -363,7 +437,7 @@ class Walk:
             result["rerun"] = codes
             if not leads:
                 found.append(f"the run does not lead on when it is repeated: exit codes {codes}")
-            elif verdict.final(world) != self.recorded.final:
+            elif self.recorded.final not in (None, verdict.final(world)):
                 found.append("the repeated run ended with exit code 0 and leads elsewhere than a run without a failure")
         result["violations"] = found
         return result

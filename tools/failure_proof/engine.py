@@ -52,6 +52,7 @@ def prepare(home: Path) -> None:
     ansible.cli.init_plugin_loader = lambda *_given: None
     import ansible.executor.playbook_executor
     import ansible.executor.task_queue_manager as manager
+    from ansible.playbook import Playbook
     from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity, report
 
     from tools.failure_proof import boundary, modules
@@ -71,6 +72,14 @@ def prepare(home: Path) -> None:
         return run_play(self, play)
 
     manager.TaskQueueManager.run = run
+    get_plays = Playbook.get_plays
+
+    def counted(self: Any) -> Any:
+        plays = get_plays(self)
+        boundary.Run.plays = len(plays)
+        return plays
+
+    Playbook.get_plays = counted
     boundary.Run.before_play = None
     adopt_orphans()
     gc.collect()

@@ -126,7 +126,7 @@ def patched(world: World, target: str) -> list[Any]:
     def as_user(_owner: str, command: list[str], _timeout: float) -> Any:
         values = properties.parse(world.config_file(target).read_text())
         meta = {"node.id": values["node.id"], "cluster.id": CLUSTER, "version": "1"}
-        world._format(target, meta)
+        world.format(target, meta)
         return mock.Mock(code=0, errors="", output="")
 
     def min_isr(_bootstrap: Any, _client: Any, names: Any, _timeout: float) -> dict:

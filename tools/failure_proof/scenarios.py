@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restoring, upgrade
 
-from tools.failure_proof.world import BROKERS, CLUSTER, IDS, NEW_KAFKA, OLD_KAFKA, World
-
-UNVERIFIED = {"quorumshift_verify": False}
+from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, IDS, NEW_KAFKA, OLD_KAFKA, World
 
 
 def finalize_token(world: World) -> str:
@@ -25,18 +23,19 @@ def finalize_token(world: World) -> str:
     return gates.finalize_token({"nodes": nodes, "zookeeper": world.zookeeper()})
 
 
-BACKUP = hashlib.sha256(b"backup").hexdigest()  # of what the stub of zk_backup writes
 UPGRADE = {"upgrade_to": NEW_KAFKA, "upgrade_confirm": upgrade.token(CLUSTER, NEW_KAFKA), "restart_concurrency": 2}
 
 
+RESTORE = restoring.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
+TOGETHER = {"restart_concurrency": 2, "quorumshift_verify": False}
+
+
 class Scenario(NamedTuple):
-    """`after`: the scenario whose run comes before on the same cluster, without a failure, '' for none; `cluster`: how
-    the cluster is made (World.create), or what is changed in its state after that run."""
+    """`cluster`: how the cluster is made (World.create)."""
 
     name: str
     playbook: str
     variables: Mapping[str, Any]
-    after: str = ""
     cluster: Mapping[str, Any] = {}
 
     def given(self, world: World) -> dict[str, Any]:
@@ -44,32 +43,30 @@ class Scenario(NamedTuple):
         return {key: value(world) if callable(value) else value for key, value in self.variables.items()}
 
 
-_TOGETHER = {"restart_concurrency": 2}
-_BACK = {**_TOGETHER, **UNVERIFIED}
 SCENARIOS = {
     one.name: one
     for one in (
-        Scenario("restart", "restart", _TOGETHER),
+        Scenario("migrate", "migrate", TOGETHER),
+        Scenario(
+            "finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **TOGETHER}, {"phase": "dual_write"}
+        ),
+        Scenario("rollback", "rollback", {"quorumshift_rollback_to": "zk", **TOGETHER}, {"phase": "dual_write"}),
+        Scenario("rollback_hybrid", "rollback", {"quorumshift_rollback_to": "zk", **TOGETHER}, {"phase": "hybrid"}),
+        Scenario("restart", "restart", TOGETHER),
+        Scenario("restart_kraft", "restart", TOGETHER, {"phase": "finalized"}),
+        Scenario("upgrade", "upgrade", UPGRADE, {"version": OLD_KAFKA, "protocol": "3.8"}),
+        Scenario("upgrade_kraft", "upgrade", UPGRADE, {"phase": "finalized", "metadata_version": 20}),
         Scenario("reassign", "reassign", {"reassign_drain": 1, "reassign_apply": True}),
-        Scenario("upgrade", "upgrade", UPGRADE, "", {"version": OLD_KAFKA, "protocol": "3.8"}),
-        Scenario("zk_migrate", "zk_migrate", _BACK),
-        Scenario("zk_observers", "zk_migrate", {"zk_migrate_cut": False, **_BACK}),
-        Scenario("zk_rollback", "zk_rollback", _BACK, "zk_observers"),
-        Scenario("migrate", "migrate", _BACK),
-        Scenario("rollback", "rollback", {"quorumshift_rollback_to": "zk", **_BACK}, "migrate"),
-        Scenario("hybrid", "rollback", {"quorumshift_rollback_to": "hybrid", **_BACK}, "migrate"),
         Scenario(
             "restore_zookeeper",
             "restore_zookeeper",
-            {"quorumshift_restore_token": restoring.token(CLUSTER, BACKUP, []), **UNVERIFIED},
-            "hybrid",
+            {"quorumshift_restore_token": RESTORE, **TOGETHER},
+            {"phase": "hybrid"},
         ),
-        Scenario("finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **UNVERIFIED}, "migrate"),
-        Scenario("restart_kraft", "restart", _TOGETHER, "finalize"),
-        Scenario("upgrade_kraft", "upgrade", UPGRADE, "finalize", {"metadata_version": 20}),
+        Scenario("zk_migrate", "zk_migrate", TOGETHER),
+        Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True}),
     )
 }
-"""In an order in which each comes after the one that it needs."""
 
 
 class PreparationFailed(RuntimeError):

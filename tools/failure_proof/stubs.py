@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, restoring
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 
-from tools.failure_proof.world import CLUSTER, IDS, World
+from tools.failure_proof.world import BACKUP, CLUSTER, IDS, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -72,8 +72,8 @@ def zk_backup(world: World, _host: str, args: dict[str, Any], check: bool) -> di
         return {"changed": False, **common, "equal": 10, "changed_since": {}, "differ": [], "differ_count": 0}
     if not check:
         with open(path, "wb") as stream:
-            stream.write(b"backup")
-    sha256 = hashlib.sha256(b"backup").hexdigest()
+            stream.write(BACKUP)
+    sha256 = hashlib.sha256(BACKUP).hexdigest()
     return {"changed": True, **common, "sha256": sha256, "file_bytes": 6, "taken_at": "now", "zxid": 10000}
 
 
@@ -130,7 +130,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
         brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
         token = gates.make_token("before_revert", seen.phase, args["run"], facts, brokers)
         return {"changed": False, "gate_token": token}
-    token = restoring.token(CLUSTER, hashlib.sha256(b"backup").hexdigest(), [])
+    token = restoring.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
     restored = bool(world.state()["stubs"].get("restored"))
     result = {
         "backup": {"path": args["path"], "taken_at": "now", "znodes": 10},

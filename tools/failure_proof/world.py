@@ -16,7 +16,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ KAFKA, OLD_KAFKA, NEW_KAFKA = "3.9.1", "3.8.1", "3.9.2"
 # One replica in each rack, so that the brokers of a rack restart together
 TOPICS = {"orders": [[1, 3], [3, 2], [2, 4], [4, 1]], "payments": [[1, 4], [3, 1]], "__consumer_offsets": [[2, 3]]}
 PIDS = 10_000_000  # above every real process id
+BACKUP = b"backup"  # what a backup of ZooKeeper has here
 END_OFFSET = 13000
 METADATA_VERSION = 21  # 3.9-IV0
 
@@ -133,9 +134,17 @@ class World:
         """Return the state of services and cluster."""
         return json.loads((self.root / "world.json").read_text())
 
-    def create(self, version: str = KAFKA, protocol: str = "3.9", metadata_version: int = METADATA_VERSION) -> None:
-        """Make a cluster in plain ZooKeeper mode, with controllers that have no files. `protocol`: the brokers'
-        inter.broker.protocol.version; `metadata_version`: with which controllers will be formatted."""
+    def create(
+        self,
+        phase: str = "zk",
+        version: str = KAFKA,
+        protocol: str = "3.9",
+        metadata_version: int = METADATA_VERSION,
+        observers: bool = False,
+    ) -> None:
+        """Make a cluster in a phase: `zk`, `hybrid`, `dual_write` or `finalized`. `protocol`: the brokers'
+        inter.broker.protocol.version; `metadata_version`: of the controllers; `observers`: brokers use observers that
+        join the source, as before the cut of a move to another ensemble."""
         for name in (*IDS, PROBE, "localhost", *SOURCES, *DESTINATIONS):
             for part in ("etc", "state", "tmp"):
                 (self.host(name) / part).mkdir(parents=True)
@@ -154,7 +163,7 @@ class World:
             services[name] = {"active": False, "masked": False, "mode": None, "invocation": "", "started_at": None}
         for name, number in BROKERS.items():
             self.config_file(name).write_text(_properties(self._broker_file(name, number, protocol)))
-            self._format(name, {"broker.id": str(number), "cluster.id": CLUSTER, "version": "0"})
+            self.format(name, {"broker.id": str(number), "cluster.id": CLUSTER, "version": "0"})
         state = {
             "services": services,
             "versions": dict.fromkeys(IDS, version),
@@ -166,10 +175,55 @@ class World:
             "stubs": {},
         }
         (self.root / "world.json").write_text(json.dumps(state))
+        if observers:
+            state["stubs"]["members"] = {name: {"state": "none", "mode": "observer", "id": ""} for name in DESTINATIONS}
+            (self.root / "world.json").write_text(json.dumps(state))
+            for name in BROKERS:
+                self._edit(name, {"zookeeper.connect": OTHER_ZOOKEEPER})
         for name in BROKERS:
             self.start(name)
+        if phase in ("hybrid", "dual_write", "finalized"):
+            self._migrate(kraft=phase != "hybrid", final=phase == "finalized")
 
-    def _format(self, name: str, meta: dict[str, str]) -> None:
+    def _migrate(self, kraft: bool, final: bool) -> None:
+        """Take the cluster forward, with what a migration leaves on the hosts."""
+        voters = ",".join(f"{number}@127.0.0.1:{9000 + number}" for number in CONTROLLERS.values())
+        broker = properties.parse(self.config_file("b1").read_text())
+        for name, number in CONTROLLERS.items():
+            own = (number, f"127.0.0.1:{9000 + number}", voters, str(self.log_dir(name)), "CONTROLLER", "PLAINTEXT")
+            values = kraft_config.controller_properties(broker, *own, ["User:ANONYMOUS"], {})
+            self.config_file(name).write_text(_properties(values))
+            self.format(name, {"node.id": str(number), "cluster.id": CLUSTER, "version": "1"})
+            backup = self.state_dir(name) / CLUSTER / "backup"
+            backup.mkdir(parents=True)
+            (backup / "zookeeper-20261101T000000-aaaa.jsonl.gz").write_bytes(BACKUP)
+        for name in CONTROLLERS:
+            self.start(name)
+        for name, number in BROKERS.items():
+            changes = kraft_config.to_migration_mode(self._values(name), number, voters, "CONTROLLER", "PLAINTEXT", {})
+            self._edit(name, changes, "zk_migration")
+            self.start(name)
+        for name, number in BROKERS.items() if kraft else ():
+            self._edit(name, kraft_config.to_kraft_mode(self._values(name), number), "kraft")
+            self.start(name)
+        for name in CONTROLLERS if final else ():
+            self._edit(name, kraft_config.to_final_controller(self._values(name)), "controller_final")
+            self.start(name)
+
+    def _values(self, name: str) -> dict[str, str]:
+        return properties.parse(self.config_file(name).read_text())
+
+    def _edit(self, name: str, changes: Mapping[str, str | None], mode: str = "") -> None:
+        """Change a host's properties file; keep it as it was before a change to `mode`."""
+        path = self.config_file(name)
+        if mode:
+            kept = self.state_dir(name) / CLUSTER / "configs"
+            kept.mkdir(parents=True, exist_ok=True)
+            (kept / f"{path.name}.before-{mode}").write_text(path.read_text())
+        path.write_text(properties.edit(path.read_text(), changes))
+
+    def format(self, name: str, meta: dict[str, str]) -> None:
+        """Format a host's log directory."""
         (self.log_dir(name)).mkdir(parents=True, exist_ok=True)
         (self.log_dir(name) / "meta.properties").write_text(_properties(meta))
         (self.log_dir(name) / "data-0").mkdir(exist_ok=True)
