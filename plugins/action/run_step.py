@@ -38,7 +38,7 @@ class ActionModule(QuorumshiftAction):
         """Journal what failed on this host, and which hosts were lost, where no task has journaled it."""
         known = {failure.host for failure in run_outcome.failures(self.artifacts().events())}
         for host in {host for begun in self._unended() for host in begun["hosts"]} - set(self.batch) - known:
-            self.failed_at(self.step, "the host became unreachable. The cause is above", host=host)
+            self.failed_at(self.step, run_outcome.lost(), host=host)
         if args.get("stopped_at") and self.host not in known:
             self.failed_at(args["stopped_at"], args.get("reason"))
         return {"changed": False}

@@ -139,7 +139,7 @@ class QuorumshiftAction(ActionBase):
         return run_outcome.refusal(self._artifacts().events(), self.step, self.batch)
 
     def _unlocked(self) -> str | None:
-        """Return that this run may change nothing because it does not hold the run lock, None when it does."""
+        """Return why this run may change nothing, as long as it does not hold the run lock; None when it may."""
         if self.session.get("run_lock") or not self._journals():
             return None
         if not run_outcome.needs_lock(self.module_name, self._task.args):

@@ -51,9 +51,9 @@ class Failure(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return it as a sentence without its period."""
-        where = f" on {self.host}" if self.host else ""
-        return f'The run ended at "{self.task}"{where}: {self.reason.strip().rstrip(".") or "the reason is above"}'
+        """Return why the run ended, as a sentence without its period."""
+        where = " on ".join(part for part in (f'"{self.task}"', self.host) if part)
+        return f"The run ended at {where}: {self.reason.strip().rstrip('.') or 'the reason is above'}"
 
 
 def failures(events: Iterable[Mapping]) -> list[Failure]:
@@ -118,6 +118,16 @@ def _listed(table: Mapping[str, Mapping], module: str, options: Mapping) -> bool
     return wanted is not None and all(options.get(option) in values for option, values in wanted.items())
 
 
+def lost() -> str:
+    """Return why a step failed that lost a host."""
+    return "the host became unreachable. The cause is above"
+
+
 def _of_step(begun: Mapping) -> Failure:
     hosts = ", ".join(begun["hosts"])
-    return Failure(str(begun["step"]), hosts, f"the step did not end on {hosts}. The cause is above")
+    return Failure(str(begun["step"]), hosts, _without_end(hosts))
+
+
+def _without_end(hosts: str) -> str:
+    """Return why a run ended in which a step has no end."""
+    return f"the step did not end on {hosts}. The cause is above"
