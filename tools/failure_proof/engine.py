@@ -105,7 +105,7 @@ def play(world: Any, name: str, playbook: str, variables: Mapping[str, Any], bef
     boundary.Run.world, boundary.Run.name, boundary.Run.control = world, name, os.getpid()
     boundary.Run.play, boundary.Run.before_play = 0, before_play
     boundary.Run.token = time.time_ns()
-    given = ["-e", json.dumps(dict(variables))] if variables else []
+    given = ["-e", json.dumps({"_quorumshift_temporary": str(world.root / "tmp"), **variables})]
     argv = ["ansible-playbook", "-i", str(inventory), *given, f"playbooks/{playbook}.yml"]
     cli = PlaybookCLI(argv)
     try:

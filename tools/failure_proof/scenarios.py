@@ -27,6 +27,7 @@ UPGRADE = {"upgrade_to": NEW_KAFKA, "upgrade_confirm": upgrade.token(CLUSTER, NE
 
 
 RESTORE = restoring.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
+VERIFIED = {"restart_concurrency": 2}  # the calls of the verification are the same before each gate
 TOGETHER = {"restart_concurrency": 2, "quorumshift_verify": False}
 
 
@@ -48,7 +49,7 @@ SCENARIOS = {
     for one in (
         Scenario("migrate", "migrate", TOGETHER),
         Scenario(
-            "finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **TOGETHER}, {"phase": "dual_write"}
+            "finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **VERIFIED}, {"phase": "dual_write"}
         ),
         Scenario("rollback", "rollback", {"quorumshift_rollback_to": "zk", **TOGETHER}, {"phase": "dual_write"}),
         Scenario("rollback_hybrid", "rollback", {"quorumshift_rollback_to": "zk", **TOGETHER}, {"phase": "hybrid"}),
@@ -63,8 +64,8 @@ SCENARIOS = {
             {"quorumshift_restore_token": RESTORE, **TOGETHER},
             {"phase": "hybrid"},
         ),
-        Scenario("zk_migrate", "zk_migrate", TOGETHER),
-        Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True}),
+        Scenario("zk_migrate", "zk_migrate", VERIFIED),
+        Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True, "accepted": ("d1",)}),
     )
 }
 

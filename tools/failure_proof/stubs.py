@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, restoring
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 
-from tools.failure_proof.world import BACKUP, CLUSTER, IDS, World
+from tools.failure_proof.world import BACKUP, CLUSTER, END_OFFSET, IDS, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -315,6 +317,47 @@ def partition_reassignment(world: World, _host: str, args: dict[str, Any], check
     return {**answer, "changed": bool(moving), "done": True}
 
 
+def spark_job(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    name, gate, output = args["submit"][-3], args["job"]["gate"], Path(args["output_dir"])
+    output.mkdir(parents=True, exist_ok=True)
+    views = {"metadata_log": {"error": None, "state": {"offset": END_OFFSET}}, "brokers": {"error": None, "state": {}}}
+    result = {"job": name, "gate": gate, "verdict": "pass", "counts": {"topics": {"match": 3}}, "views": views}
+    for file in ("entities.parquet", "report.html"):
+        (output / file).write_text("")
+    (output / "result.json").write_text(json.dumps(result))
+    if args.get("remove"):
+        shutil.rmtree(args["remove"], ignore_errors=True)
+    ran = {"exit_code": 0, "seconds": 1.0, "reason": None, "peak_mib": 100}
+    return {"changed": False, "done": True, "wanted": None, "result": {**result, "leftovers": []}, "submission": ran}
+
+
+def _archive(world: World, host: str, name: str) -> dict[str, Any]:
+    path = world.host(host) / "tmp" / name
+    path.write_bytes(b"archive")
+    return {"changed": True, "path": str(path), "sha256": hashlib.sha256(b"archive").hexdigest(), "bytes": 7}
+
+
+def metadata_snapshot(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    if args.get("state") == "absent":
+        for path in (world.host(host) / "tmp").glob("metadata-*.tar.gz"):
+            path.unlink()
+        return {"changed": True}
+    if check:
+        return {"changed": True, "files": [], "checkpoint": None}
+    return {**_archive(world, host, "metadata-1.tar.gz"), "end_offset": END_OFFSET, "checkpoint": None}
+
+
+def zk_tree_snapshot(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    if args.get("state") == "absent":
+        for path in (world.host(host) / "tmp").glob("tree-*.tar.gz"):
+            path.unlink()
+        return {"changed": True}
+    seen = {"snapshot": 400, "zxid": 500}
+    if args.get("state") == "read":
+        return {"changed": False, **seen}
+    return {**_archive(world, host, "tree-1.tar.gz"), **seen}
+
+
 def async_status(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     path = world.root / "async" / f"{args['jid']}.json"
     if args.get("mode") == "cleanup":
@@ -344,5 +387,8 @@ STUBS: dict[str, Stub] = {
         partition_reassignment_info,
         partition_reassignment,
         async_status,
+        spark_job,
+        metadata_snapshot,
+        zk_tree_snapshot,
     )
 }

@@ -16,7 +16,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +141,13 @@ class World:
         protocol: str = "3.9",
         metadata_version: int = METADATA_VERSION,
         observers: bool = False,
+        accepted: Sequence[str] = (),
     ) -> None:
         """Make a cluster in a phase: `zk`, `hybrid`, `dual_write` or `finalized`. `protocol`: the brokers'
         inter.broker.protocol.version; `metadata_version`: of the controllers; `observers`: brokers use observers that
-        join the source, as before the cut of a move to another ensemble."""
+        join the source, as before the cut of a move to another ensemble; `accepted`: destination servers that accepted
+        their promotion, as after a cut that failed."""
+        (self.root / "tmp").mkdir()
         for name in (*IDS, PROBE, "localhost", *SOURCES, *DESTINATIONS):
             for part in ("etc", "state", "tmp"):
                 (self.host(name) / part).mkdir(parents=True)
@@ -177,6 +180,8 @@ class World:
         (self.root / "world.json").write_text(json.dumps(state))
         if observers:
             state["stubs"]["members"] = {name: {"state": "none", "mode": "observer", "id": ""} for name in DESTINATIONS}
+            for name in accepted:
+                state["stubs"]["members"][name] = {"state": "promoting", "mode": None, "id": "earlier"}
             (self.root / "world.json").write_text(json.dumps(state))
             for name in BROKERS:
                 self._edit(name, {"zookeeper.connect": OTHER_ZOOKEEPER})
