@@ -4,7 +4,7 @@
 """Run playbooks in forks of a process that has imported Ansible, and begin a case where its play begins.
 
 One process walks through a run without a failure. Before each batch of a play it forks, once for each case of that
-batch, and the fork goes on with the failure to come; the world's directory is put back after each. So a case costs only
+batch, and the fork goes on with the failure to come; the world's directory is restored after each. So a case costs only
 what follows its failure, and begins from the recorded state of a real run.
 """
 
@@ -189,7 +189,7 @@ def children() -> frozenset[int]:
 
 
 class Snapshot:
-    """A copy of a world's directory, from which it is put back."""
+    """A copy of a world's directory, from which it is restored."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.saved = root, root.with_name(root.name + ".saved")
@@ -197,7 +197,7 @@ class Snapshot:
         shutil.copytree(root, self.saved, symlinks=True)
 
     def restore(self) -> None:
-        """Put the directory back."""
+        """Restore the directory."""
         self._remove(self.root)
         shutil.copytree(self.saved, self.root, symlinks=True)
 

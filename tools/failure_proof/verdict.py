@@ -180,7 +180,7 @@ def taken(calls: list[dict[str, Any]]) -> set[str]:
 
 
 def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:
-    """Return where journal and locks do not tell how the run ended."""
+    """Return where journal and locks do not say how the run ended."""
     found: list[str] = []
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
     held = taken(calls)

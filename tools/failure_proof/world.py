@@ -28,6 +28,7 @@ BROKERS = {"b1": 1, "b2": 2, "b3": 3, "b4": 4}
 CONTROLLERS = {"c1": 101, "c2": 102, "c3": 103}
 IDS = {**BROKERS, **CONTROLLERS}
 RACKS = {"b1": "a", "b2": "a", "b3": "b", "b4": "b"}
+ELECTED = ("b3", "b1", "b2", "b4")  # who becomes ZooKeeper's controller; the canary is b4, so b1 and b2 are a batch
 PROBE = "p1"
 SOURCES, DESTINATIONS = ("s1", "s2", "s3"), ("d1", "d2", "d3")
 ZOOKEEPER, OTHER_ZOOKEEPER = "127.0.0.1:2181/kafka", "127.0.0.1:2191/kafka"
@@ -187,6 +188,8 @@ class World:
                 self._edit(name, {"zookeeper.connect": OTHER_ZOOKEEPER})
         for name in BROKERS:
             self.start(name)
+        with self.changing() as state:
+            state["zookeeper"]["controller"] = BROKERS[ELECTED[0]]
         if phase in ("hybrid", "dual_write", "finalized"):
             self._migrate(kraft=phase != "hybrid", final=phase == "finalized")
 
@@ -308,7 +311,7 @@ class World:
         if quorum["leader"] and log["state"] == "MIGRATION" and len(final) == len(CONTROLLERS):
             log["state"] = "POST_MIGRATION"
         if zookeeper["owner"] in ("zookeeper", None):
-            alive = [BROKERS[name] for name, mode in brokers.items() if mode in ("zk", "zk_migration")]
+            alive = [BROKERS[name] for name in ELECTED if brokers[name] in ("zk", "zk_migration")]
             if zookeeper["controller"] not in alive and alive:
                 zookeeper.update(owner="zookeeper", controller=alive[0], epoch=zookeeper["epoch"] + 1)
             elif alive and zookeeper["owner"] is None:
