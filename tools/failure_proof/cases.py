@@ -215,6 +215,7 @@ def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> li
     """Run the cases in as many processes as `jobs`; return their results."""
     parts = []
     for name, one in chosen.items():
+        begun(scenarios.SCENARIOS[name])
         # neighbours go together: a walk ends with its last case
         ordered = sorted(one.cases, key=lambda case: case.play)
         size = max(1, min(PART, -(-len(ordered) // jobs)))
@@ -270,7 +271,7 @@ def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
     if not (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists():
         record(scenario, spawner)
     spawner.end()
-    walk = Walk(scenario, WORLDS / name, recorded(scenario), [case], 999, 1.0, 0, keep=True)
+    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, 1.0, 0, keep=True)
     (result,) = walk.run()
     return result, DIRECTORY / "replayed"
 
