@@ -154,8 +154,8 @@ def call(given: dict[str, Any]) -> tuple[int, bytes, bytes]:
         _end(world, key, line, mutated=False, result="unreachable")
         raise AnsibleConnectionFailure(LOST.format(host=target))
     kind = Run.faults.get(key)
-    if Run.blind and Run.blind[:2] == (Run.play, ordinal) and not (target == "localhost" and Run.blind[2] in LOSES):
-        kind = Run.blind[2]
+    if Run.blind and Run.blind[:2] == (Run.play, ordinal):
+        kind = FAILED if target == "localhost" and Run.blind[2] in LOSES else Run.blind[2]
     if kind == UNREACHABLE:
         _end(world, key, line, mutated=False, result=kind, injected=kind)
         raise AnsibleConnectionFailure(LOST.format(host=target))

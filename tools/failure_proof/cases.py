@@ -347,7 +347,8 @@ class Walk:
         child = os.fork()
         if child == 0:
             self._become(Case(self.scenario.name, ()), manager)
-            boundary.Run.blind = (play, wanted.ordinal, wanted.kind)
+            last = play >= boundary.Run.plays
+            boundary.Run.blind = (play, 0 if last else wanted.ordinal, wanted.kind)
             boundary.Run.before_play = self._missed
             return
         code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
