@@ -58,3 +58,33 @@ class Histogram:
 
     def summary(self) -> dict[str, int]:
         return {"p50": self.percentile(0.5), "p99": self.percentile(0.99), "max": self.max}
+
+
+class Slowest:
+    """The messages that waited longest, and the longest wait by client.
+
+    A message stands for those of its client and partition that began to wait within the same second.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.by_client: dict[str, int] = {}
+        self.least = 0  # a wait that is not longer cannot be among the slowest
+        self._worst: dict[tuple[str, int, int], tuple[int, int, int, str, str]] = {}
+
+    def add(self, ledger_id: int, partition: int, start: int, ms: int, client: str, outcome: str) -> None:
+        if ms > self.by_client.get(client, -1):
+            self.by_client[client] = ms
+        key = (client, partition, start // 1000)
+        if key in self._worst and self._worst[key][0] >= ms:
+            return
+        self._worst[key] = (ms, -ledger_id, start, client, outcome)
+        if len(self._worst) > 20 * self.count:
+            kept = sorted(self._worst.items(), key=lambda item: item[1], reverse=True)[: self.count]
+            self._worst = dict(kept)
+            self.least = kept[-1][1][0]
+
+    def listed(self) -> list[tuple[int, int, int, str, str]]:
+        """Return (ledger id, start, ms, client, outcome) of each, the slowest first."""
+        ordered = sorted(self._worst.values(), reverse=True)[: self.count]
+        return [(-negative, start, ms, client, outcome) for ms, negative, start, client, outcome in ordered]

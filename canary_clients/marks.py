@@ -122,5 +122,19 @@ def spans(marks: list[Mark], t0: float, end_ms: int) -> list[Span]:
     return result
 
 
+def steps_between(marks: list[Mark], start: float, end: float) -> str:
+    """Return the restarts and events of a time (seconds since the epoch), else the last one before it, "" if none."""
+    steps = [mark for mark in marks if mark.kind != "phase"]
+    within = [mark for mark in steps if mark.t <= end and max(mark.t, mark.end or 0.0) >= start]
+    if within:
+        return "; ".join(map(_label, within))
+    before = [mark for mark in steps if mark.t < start]
+    return f"after {_label(before[-1])}" if before else ""
+
+
+def _label(mark: Mark) -> str:
+    return " ".join(filter(None, ("restart" if mark.kind == "restart" else "", mark.name, mark.host)))
+
+
 def to_ms(t: float, t0: float) -> int:
     return int((t - t0) * 1000) + 1

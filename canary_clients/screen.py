@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
+
+SLOW_MS = 500  # a message that waited less is not shown
+WAITED = {"producer": "sending to the acknowledgement", "consumer": "the acknowledgement to receiving"}
 
 
 def text(result: dict[str, Any]) -> str:
@@ -57,8 +61,28 @@ def text(result: dict[str, Any]) -> str:
             lines.append(f"    {name} skipped: {error}")
         for name in final.get("late", []):
             lines.append(f"    {name} was deleted, then created again by an earlier request that had got no answer")
+    for side, waited in (
+        ("producer", "sending to the acknowledgement"),
+        ("consumer", "the acknowledgement to receiving"),
+    ):
+        slowest = [message for message in result["slowest"][side] if message["ms"] >= SLOW_MS]
+        if slowest:
+            longest = ", ".join(f"{client} {ms} ms" for client, ms in sorted(result["longest_wait_ms"][side].items()))
+            lines.append(f"  slowest messages, from {waited} ({longest}):")
+            lines += [_slow(message) for message in slowest]
     for error in result["app_errors"][:8]:
         lines.append(
             f"  error in {error['phase']}: {error['where']}: {error['code']} {error['text']} (x{error['count']})"
         )
     return "\n".join(lines)
+
+
+def _slow(message: dict[str, Any]) -> str:
+    time = datetime.fromtimestamp(message["t"], timezone.utc)
+    partition = f"{message['topic']}[{message['partition']}]"
+    outcome = "" if message["outcome"] in ("acknowledged", "received") else f", {message['outcome']}"
+    step = f", {message['step']}" if message["step"] else ""
+    return (
+        f"    {message['ms']:>7} ms  {time:%H:%M:%S}.{time.microsecond // 1000:03d} UTC  {partition}  "
+        f"{message['client']}{outcome}  {message['phase']}{step}"
+    )

@@ -13,6 +13,8 @@ instance) they give the order in which the application sent.
   reordered      within a stream, a later ledger id at a lower offset.
   indeterminate  sent, neither acknowledged nor aborted.
   outstanding    acknowledged, not received, and nothing after it was received either: the run was cut short.
+  slowest        the messages that waited longest: of a producer from sending to the acknowledgement, of a consumer from
+                 the acknowledgement to receiving.
 A producer's stall is the time in which a partition acknowledged nothing although a sent message was waiting. A
 consumer's stall is the time in which a group received nothing from a partition although an acknowledged message was in
 it. A stall belongs to the phase in which it began.
@@ -23,13 +25,14 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from canary_clients.counts import HISTOGRAM_MS, Examples, Histogram, PhaseCount
+from canary_clients.counts import HISTOGRAM_MS, Examples, Histogram, PhaseCount, Slowest
 from canary_clients.ledger import AUDIT, OFFSET_BITS, OFFSET_MASK, OFFSET_UNKNOWN, Recording
-from canary_clients.marks import Mark, Phases
+from canary_clients.marks import Mark, Phases, steps_between
 
 PASS, FAIL, INCOMPLETE = "pass", "fail", "incomplete"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCOMPLETE: 3}
 EXAMPLES = 10
+SLOWEST = 10
 STALL_LISTED_MS = 500
 
 
@@ -45,6 +48,7 @@ class _Evaluation:
     def __init__(self, recording: Recording, marks: list[Mark], running: bool) -> None:
         self.r = recording
         self.running = running
+        self.marks = marks
         self.stopped = recording.meta.get("stopped")
         self.end_ms = end_ms(recording)
         self.phases = Phases(marks, recording.t0, self.end_ms)
@@ -64,6 +68,7 @@ class _Evaluation:
         self.stalls: list[dict[str, Any]] = []
         self.worst = {"producer": [0] * len(self.partitions), "consumer": [0] * len(self.partitions)}
         self.worst_overall = {"producer": 0, "consumer": 0}
+        self.slowest = {"producer": Slowest(SLOWEST), "consumer": Slowest(SLOWEST)}
         self.ack_latency = Histogram()
         self.end_to_end = [Histogram() for dummy in self.phases.names]
         # messages of a stream whose entry was cut off are ignored
@@ -107,6 +112,8 @@ class _Evaluation:
                 "by_topic_ms": self._by_topic(),
                 "longest": sorted(self.stalls, key=lambda stall: -stall["ms"])[:50],
             },
+            "slowest": {side: self._slowest(slowest) for side, slowest in self.slowest.items()},
+            "longest_wait_ms": {side: slowest.by_client for side, slowest in self.slowest.items()},
             "latency_ms": {"ack": self.ack_latency.summary(), "end_to_end": self._all_end_to_end().summary()},
             "by_phase": self._phases(),
             "admin": admin,
@@ -124,7 +131,8 @@ class _Evaluation:
         count_phase = [0] * len(by_phase)
         histogram, max_latency = self.ack_latency.counts, 0
         before = overall = acked = 0
-        known = self.known
+        known, slowest = self.known, self.slowest["producer"]
+        kind_of, sent_stream = self.kind_of, self.r.sent_stream
         for ledger_id, at, packed in self.r.acked:
             if ledger_id >= known:
                 self.beyond += 1
@@ -142,6 +150,9 @@ class _Evaluation:
                 max_latency = latency
             count_phase[by_slot[at // 100]] += 1
             index = packed >> OFFSET_BITS
+            kind = kind_of[sent_stream[ledger_id]]
+            if latency > slowest.least or latency > slowest.by_client.get(kind, -1):
+                slowest.add(ledger_id, index, sent_at, latency, kind, "acknowledged")
             since = last[index]
             gap = at - since if since > sent_at else latency
             last[index] = at
@@ -215,6 +226,7 @@ class _Evaluation:
         first_time = 0
         before, overall = 0, self.worst_overall["consumer"]
         auditing = name == AUDIT
+        slowest = self.slowest["consumer"]
         # deliveries at second positions; for the first position `seen` is enough
         known = self.known
         second: dict[tuple[int, int], bool] = {}
@@ -258,6 +270,9 @@ class _Evaluation:
             if latency > latest[phase]:
                 latest[phase] = latency
             available = ack_time[ledger_id] or sent_at
+            waited = at - available
+            if waited > slowest.least or waited > slowest.by_client.get(name, -1):
+                slowest.add(ledger_id, index, available, waited, name, "received")
             since = last[index]
             gap = at - (since if since > available else available)
             last[index] = at
@@ -287,8 +302,10 @@ class _Evaluation:
         for ledger_id, at in self.r.aborted:
             if ledger_id < self.known:
                 self.aborted.add(ledger_id)
-                start = self.r.sent_time[ledger_id]
-                self._producer_stall(self.partition_of[self.r.sent_stream[ledger_id]], start, at - start)
+                start, stream = self.r.sent_time[ledger_id], self.r.sent_stream[ledger_id]
+                index = self.partition_of[stream]
+                self.slowest["producer"].add(ledger_id, index, start, at - start, self.kind_of[stream], "aborted")
+                self._producer_stall(index, start, at - start)
 
     def _lost_and_order(self) -> dict[str, int]:
         """One pass over all ledger ids in the order of sending."""
@@ -386,11 +403,35 @@ class _Evaluation:
         stream = self.r.sent_stream[ledger_id]
         index = self.partition_of[stream]
         acked, sent_at = self.ack_time[ledger_id], self.r.sent_time[ledger_id]
-        if acked or self.kind_of[stream] == "txn" or not self.stopped:
+        if acked or not self.stopped:
             return
-        end = self.stopped["sending_ended"]
+        end, kind = self.stopped["sending_ended"], self.kind_of[stream]
+        self.slowest["producer"].add(ledger_id, index, sent_at, max(0, end - sent_at), kind, "not acknowledged")
+        if kind == "txn":
+            return
         start = max(self.last_ack[index], sent_at)
         self._producer_stall(index, start, end - start)
+
+    def _slowest(self, slowest: Slowest) -> list[dict[str, Any]]:
+        """Return the slowest messages with partition, time, phase and what happened to the cluster meanwhile."""
+        listed = []
+        for ledger_id, start, ms, client, outcome in slowest.listed():
+            topic, number = self.partitions[self.partition_of[self.r.sent_stream[ledger_id]]]
+            t = self.r.t0 + start / 1000
+            listed.append(
+                {
+                    "topic": topic,
+                    "partition": number,
+                    "client": client,
+                    "ms": ms,
+                    "outcome": outcome,
+                    "t": round(t, 3),
+                    "phase": self.phases.name(start),
+                    "step": steps_between(self.marks, t, t + ms / 1000),
+                    "ledger_id": ledger_id,
+                }
+            )
+        return listed
 
     def _producer_stall(self, index: int, start: int, ms: int) -> None:
         phase = self.by_phase[self.phases.index(start)]

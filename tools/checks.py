@@ -141,6 +141,17 @@ PARTS: dict[str, tuple[Step, ...]] = {
         # the tests wait more than they compute; a file's tests share servers
         Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 1800, counts_tests=True),
     ),
+    "test-releases": (
+        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("table of releases", script("kafka_releases", "--check"), 2400),
+        Step(
+            "pytest",
+            (*PYTEST, "tests/integration/test_kafka_releases.py"),
+            2400,
+            counts_tests=True,
+            env={"QUORUMSHIFT_ALL_RELEASES": "1"},
+        ),
+    ),
     "spark": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
         Step("pytest", (*PYTEST, "tests/spark", f"--ignore={STANDALONE}"), 3600, counts_tests=True),
@@ -185,7 +196,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("zk-to-zk", "spark", "spark-standalone"),
+    *("zk-to-zk", "test-releases", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

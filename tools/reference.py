@@ -26,11 +26,14 @@ import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     invariants,
+    kafka_releases,
     kraft_config,
     phase,
     preflight,
+    releases,
     transitions,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.features import METADATA_VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
@@ -316,7 +319,27 @@ def invariants_table() -> str:
     return "\n".join(rows)
 
 
+def levels_table() -> str:
+    """The levels that each release supports, from core/kafka_releases.py."""
+    rows = [
+        "| Kafka | Java | `metadata.version` | goes down to | other features, highest level |",
+        "|---|---|---|---|---|",
+    ]
+    names = kafka_releases.LEVELS
+    for release, one in kafka_releases.RELEASES.items():
+        features = dict(one["features"])
+        lowest, highest, _new = features.pop(METADATA_VERSION)
+        one_way = max(level for level in kafka_releases.ONE_WAY if level <= highest)
+        others = ", ".join(f"`{name}` {high}" for name, (_low, high, _new) in features.items()) or "none"
+        rows.append(
+            f"| {releases.written(release)} | {one['java']} | {names[lowest]} to {names[highest]} "
+            f"({lowest} to {highest}) | {names[one_way]} ({one_way}) | {others} |"
+        )
+    return "\n".join(rows)
+
+
 REGIONS = {
+    "levels": levels_table,
     "invariants": invariants_table,
     "verification rules": verification_rules,
     "gates": gates_table,

@@ -27,7 +27,14 @@ PACE = {
     "socket.timeout.ms": 30000,
     "socket.connection.setup.timeout.ms": 10000,
     "log.connection.close": False,
+    # A broker that starts in ZooKeeper or migration mode answers at first that no topic exists, and lists no broker.
+    # The Java client ignores that (NetworkClient, "Ignoring empty metadata response"). librdkafka from 2.10 on takes
+    # the topic for deleted, and believes no other broker for this time: by default 30 s (rd_kafka_topic_set_exists).
+    "topic.metadata.propagation.max.ms": 1000,
 }
+# A new client's messages fail when its topic is unknown for longer than that. So a client that lives for seconds keeps
+# librdkafka's default.
+NEW_CLIENT = {"topic_metadata_propagation_max_ms": 30000}
 
 KEYED, COMPACT, TXN = "keyed", "compact", "txn"
 

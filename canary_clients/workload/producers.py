@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from canary_clients.ledger import position
-from canary_clients.workload.context import Client, Context
+from canary_clients.workload.context import NEW_CLIENT, Client, Context
 
 TICK_S = 0.04
 # Messages are sent in bursts to one partition, so that a burst shares a request. A partition has at most two bursts in
@@ -263,9 +263,8 @@ class ShortLived(Client):
 
     def work(self) -> None:
         while not self.context.stopping.is_set():
-            sender = Sender(
-                self.context, self.where, Keys(self.context, "short", self.topic, SHORT_KEYS_EACH, self.first_key)
-            )
+            keys = Keys(self.context, "short", self.topic, SHORT_KEYS_EACH, self.first_key)
+            sender = Sender(self.context, self.where, keys, **NEW_CLIENT)
             sender.paced(self.rate, time.monotonic() + self.context.config.short_lived_s)
             sender.flush()
 
@@ -276,7 +275,7 @@ def send_fences(context: Context, topic: str, key: int) -> dict[int, int]:
     Return {partition index: ledger id}. Messages that are not acknowledged are errors in the ledger.
     """
     keys = Keys(context, "fence", topic, 1, key)
-    sender = Sender(context, f"fence {topic}", keys)
+    sender = Sender(context, f"fence {topic}", keys, **NEW_CLIENT)
     fences = {index: sender.send() for index in keys.indexes}
     sender.flush()
     return fences

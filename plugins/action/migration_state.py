@@ -38,6 +38,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROB
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
 REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
+STATUS_VERSION = 1  # of status.schema.json
 NO_FORWARD = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
@@ -50,7 +51,7 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
-        asked = self.own.get("plan", "none") if direction != run_lock.RESTART else "none"
+        asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
         known = target in ("", *rollback.TARGETS)
         result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
@@ -64,6 +65,7 @@ class ActionModule(QuorumshiftAction):
         if session["cluster_id"] and not identity.is_cluster_id(session["cluster_id"]):
             refused = identity.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        result["reasons"] = self._reasons(result)
         result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
@@ -81,16 +83,27 @@ class ActionModule(QuorumshiftAction):
         plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:
-            self._record(facts, result["phase"], first, last=shows, took=took)
+            only_plans = direction == run_lock.REASSIGN and result["idle"]
+            self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
         events = self.artifacts().all_events()
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:
             self._show(result, facts, target, verdict.newest, doubts, took, passed_gates(events))
+            self._save_status(result)
         elif self.own.get("announce", True):
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
             for doubt in doubts:
                 self.say(f"journal: {doubt}")
+            if first and self.own.get("record", True) and not self._task.check_mode:
+                self.say(f"report: {self._artifacts().page}")
         why = self._refused(direction, facts, detected, result, verdict.refused, target)
+        if (
+            shows
+            and not direction
+            and boolean(self.variable("quorumshift_fail_on_blocks") or False)
+            and result["blocks"]
+        ):
+            why = result["reasons"]
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
         return self._plan(result, target, asked)
@@ -109,9 +122,16 @@ class ActionModule(QuorumshiftAction):
             return None
         cluster_id = self.session["cluster_id"]
         other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
-        refused = other or excluded.refused(facts, detected, direction) or locked
+        unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
+        if unreached and locked and not identity.troubles(facts, cluster_id):
+            refused = locked  # hosts that do not answer are why no cluster id could be read
+        else:
+            refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
-            return refused
+            leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST"
+            return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
+        if direction == run_lock.REASSIGN:
+            return self._reassignment_refused(facts, detected, result)
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
         if direction == run_lock.RESTART:
@@ -122,14 +142,34 @@ class ActionModule(QuorumshiftAction):
             return backups.refused(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
         if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
-            reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
-            return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+            return result["reasons"]
         return None
+
+    @staticmethod
+    def _reasons(result):
+        """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
+        reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
+        return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+
+    def _reassignment_refused(self, facts, detected, result):
+        """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
+        the end of reassignments."""
+        if boolean(self.variable("reassign_cancel") or False):
+            return None
+        refused = plain_restart.refused(facts, detected, plain_restart.REASSIGNMENT)
+        if refused or not result["unfinished"]:
+            return refused
+        return (
+            f"a restart is unfinished, or a controller is down: {', '.join(result['unfinished'])}. To finish it, run "
+            "quorumshift.kafka.restart"
+        )
 
     def _plan(self, result, target, asked):
         """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
         that cannot be planned reports the cause. A run that only shows the plan fails."""
         alone = asked == "alone"
+        if alone and result["phase"] == phase.UNKNOWN:
+            return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
         if asked == "none" or not (alone or self._task.check_mode or not result["idle"]):
             return result
         plan, error = result.pop("plan", None), result.pop("plan_error", None)
@@ -150,6 +190,8 @@ class ActionModule(QuorumshiftAction):
             return False
         if direction == run_lock.RESTORE:
             return not self.variable("quorumshift_restore_token")
+        if direction == run_lock.REASSIGN:
+            return not any(boolean(self.variable(name) or False) for name in ("reassign_apply", "reassign_cancel"))
         if direction == run_lock.BACK:
             return rollback.idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
@@ -196,6 +238,17 @@ class ActionModule(QuorumshiftAction):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:
             display.display(line)
+
+    def _save_status(self, result):
+        """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""
+        kept = {key: result[key] for key in ("cluster_id", "phase", "nodes", "quorum", "blocks", "reasons", "next")}
+        status = {"version": STATUS_VERSION, "at": round(time.time(), 3), "run": self.session["run"], **kept}
+        status["next"] = {key: status["next"][key] for key in ("text", "playbook", "target")}
+        status["rollback"] = result["rollback_readiness"]
+        path = self._artifacts().save_status(json.dumps(status, default=str))
+        display.display(f"  as JSON: {path}")
+        if self.own.get("record", True) and not self._task.check_mode:
+            display.display(f"  report:  {self._artifacts().page}")
 
     def _excluded_paths(self, cluster_id):
         """Return where each excluded node has its files, by its own variables (excluded.returning)."""

@@ -47,7 +47,7 @@ class ActionModule(QuorumshiftAction):
         """Fail where the run failed, with where, why and what to do."""
         failure = run_outcome.outcome(self.artifacts().events())
         if failure:
-            return {"failed": True, "msg": f"{failure.sentence}. {self._next()}"}
+            return {"failed": True, "msg": f"{failure.sentence}. {self._next()} Report: {self._artifacts().page}"}
         return {"changed": False}
 
     def _unended(self):
@@ -56,4 +56,4 @@ class ActionModule(QuorumshiftAction):
     def _next(self):
         """Return what the operator does next."""
         direction = (self.session.get("run_lock") or {}).get("direction")
-        return _CONTINUES if direction == run_lock.RESTART else _STATUS
+        return _CONTINUES if direction in (run_lock.RESTART, run_lock.REASSIGN) else _STATUS

@@ -42,6 +42,11 @@ class ActionModule(QuorumshiftAction):
         for key, found in sorted(hosts.items()):
             how = f"set {instead[key]} instead" if instead[key] else "remove it after the upgrade"
             self.say(f"Kafka {args['to']} does not know {key} of {shown(found)}: {how}")
+        self._capped(result)
+
+    def _capped(self, result):
+        for text in result.get("capped", ()):
+            self.say(text)
 
     def _versions(self, args, result):
         if not result["needed"]:
@@ -58,6 +63,7 @@ class ActionModule(QuorumshiftAction):
         self.say(
             f"every node runs Kafka {args['to']}, and what it uses stays as it was: the binaries can be taken back"
         )
+        self._capped(result)
         self.say(
             f"to raise {what}, which cannot be taken back, run it again with -e upgrade_confirm={result['needed']}"
         )

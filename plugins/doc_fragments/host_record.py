@@ -30,6 +30,15 @@ options:
     required: true
 """
 
+    LOCKED = r"""
+options:
+  run:
+    description:
+      - The id of the run under whose lock the module changes the cluster. The action plugin fills it in.
+      - Under the open run lock of another run the module changes nothing.
+    type: str
+"""
+
     TOKEN = r"""
 options:
   host:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
+from . import host_state, run_locks
 from .addresses import AddressError
 from .argument_specs import CONNECTION
 from .masking import mask
@@ -19,11 +20,17 @@ from .security import SecurityError
 
 
 class AdminModule(AnsibleModule):
-    """An AnsibleModule with connection options. It needs the standard library alone."""
+    """An AnsibleModule with connection options. It needs the standard library alone.
 
-    def __init__(self, argument_spec: Mapping[str, Any], **kwargs: Any):
+    `changes`: whether it changes the cluster, and so refuses under another run's open lock.
+    """
+
+    def __init__(self, argument_spec: Mapping[str, Any], changes: bool = False, **kwargs: Any):
         spec = {**CONNECTION, "cluster_id": {"type": "str"}, **argument_spec}
+        if changes:
+            spec.update({"run": {"type": "str"}, **host_state.OPTIONS})
         super().__init__(argument_spec=spec, supports_check_mode=True, **kwargs)
+        self._changes = changes
 
     def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
         """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""
@@ -32,10 +39,21 @@ class AdminModule(AnsibleModule):
             admin = ClusterAdmin(
                 connections.bootstrap, connections.client, connections.timeout, self.params["cluster_id"]
             )
+            if self._changes:
+                self._require_no_other_run(admin.cluster_id)
             result = work(admin, connections)
+        except run_locks.RunLockError as error:
+            self.fail_json(msg=f"{error}. Nothing was changed")
         except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
             self.fail_json(msg=mask(str(error)))
         self.exit_json(**{"changed": False, **result})
+
+    def _require_no_other_run(self, cluster_id: str) -> None:
+        """Raise RunLockError where this host keeps the open run lock of another run."""
+        state_dir, run = self.params["state_dir"], self.params["run"]
+        lock = run_locks.read(host_state.path_of(state_dir, cluster_id)) or {}
+        # the probe host need not be a host of the cluster, and then has no lock
+        run_locks.allow(state_dir, cluster_id, run if run and lock.get("run") == run else None)
 
 
 def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:

@@ -89,6 +89,7 @@ class BrokerRegistration(TypedDict):
     end_points: list[dict]
     rack: str | None
     log_dirs: list[str]
+    features: dict[str, list[int]]
     registered_offset: int
     changed_offset: int
 
@@ -99,6 +100,7 @@ class ControllerRegistration(TypedDict):
     incarnation_id: str
     zk_migration_ready: bool
     end_points: list[dict]
+    features: dict[str, list[int]]
     registered_offset: int
 
 

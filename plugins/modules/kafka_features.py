@@ -32,7 +32,7 @@ options:
   downgrade:
     description:
       - Whether a level may go down. V(safe) permits it where no metadata is lost, V(unsafe) also where some is
-        lost. Kafka 3.9 refuses V(unsafe) for C(metadata.version).
+        lost. Kafka refuses V(unsafe) for C(metadata.version).
     type: str
     choices: ["no", safe, unsafe]
     default: "no"
@@ -45,6 +45,8 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.locked
 attributes:
   check_mode: {support: full, description: The controller validates the change and does not make it.}
   diff_mode: {support: full, description: Shows the levels before and after.}
@@ -103,7 +105,8 @@ def main():
             "downgrade": {"type": "str", "choices": ["no", "safe", "unsafe"], "default": "no"},
             "wait_timeout_s": {"type": "float", "default": 120},
             "controllers": {"type": "list", "elements": "str", "default": []},
-        }
+        },
+        changes=True,
     )
     module.run(lambda admin, connections: updated(module, admin, connections), (core_features.FeatureError,))
 

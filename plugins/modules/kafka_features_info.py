@@ -57,8 +57,9 @@ highest_common:
   returned: success
 nodes:
   description:
-    - What each broker and controller answers, by its role, id and address. C(supported) has the lowest and highest
-      level of each feature, C(finalized) the levels, C(epoch) their epoch. C(error) says why a node gave no answer.
+    - What each broker and controller answers, by its role, id and address. C(role), C(id) and C(address) repeat them.
+      C(supported) has the lowest and highest level of each feature, C(finalized) the levels, C(epoch) their epoch.
+      C(error) says why a node gave no answer.
   type: dict
   returned: success
 voters_unknown:

@@ -211,6 +211,7 @@ def collected(module):
         controller_listener=given["controller_listener"],
         notifications=notifications,
         zookeeper_rights=in_zookeeper,
+        bootstrap=",".join(map(str, connections.bootstrap)),
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (

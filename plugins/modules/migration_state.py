@@ -57,10 +57,11 @@ options:
   direction:
     description:
       - The direction of a run that changes something. V(forward) fails in a phase from which no migration can continue,
-        and during a restore. V(back) fails where no rollback is possible. V(restart) fails while a migration is under
-        way. Each direction fails while another run holds the run lock. Handled by the action plugin.
+        and during a restore. V(back) fails where no rollback is possible. V(restart) and V(reassign) fail while a
+        migration is under way, V(reassign) also where a restart is unfinished. A cancellation of reassignments fails in
+        no phase. Each direction fails while another run holds the run lock. Handled by the action plugin.
     type: str
-    choices: ["", forward, back, restore, restart]
+    choices: ["", forward, back, restore, restart, reassign]
     default: ""
   plan:
     description:
@@ -98,6 +99,10 @@ cluster_id:
   description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is removed.
   type: str
   returned: when known
+reasons:
+  description: What blocks the next step in sentences, after the phase. The action plugin adds it.
+  type: str
+  returned: success
 blocks:
   description: What blocks the next step, each with what to do.
   type: list
@@ -229,7 +234,7 @@ OF_ACTION = {
     "record": {"type": "bool", "default": True},
     "announce": {"type": "bool", "default": True},
     "gate": {"type": "str"},
-    "direction": {"type": "str", "choices": ["", "forward", "back", "restore", "restart"], "default": ""},
+    "direction": {"type": "str", "choices": ["", "forward", "back", "restore", "restart", "reassign"], "default": ""},
     "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
 }
 

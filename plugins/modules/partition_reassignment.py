@@ -12,19 +12,22 @@ version_added: 0.1.0
 description:
   - Moves partitions to wanted replicas (KIP-455) and waits until they are there. It does nothing for a partition that
     is there, and waits for one that is on its way.
-  - A throttle is recorded on this host before it is set. It is removed when the partitions are there and after a
-    failure. If the run was interrupted, the next run from the same host removes it. Values that someone else has set
-    before are restored, and values that someone else has set since are left.
-  - It refuses to start more while partitions are in flight, unless O(additional=true).
+  - A throttle is recorded on this host, with who set it, before it is set. It is removed when the partitions are there
+    and after a failure. If the run was interrupted, the next run from the same host removes it. Values that someone
+    else has set since are left and named.
+  - It refuses to start more while partitions are in flight, unless O(additional=true). It refuses to leave a partition
+    fewer replicas than it has, unless O(shrink) has the token of this change, and to move under throttles that this
+    host has not set, unless O(foreign_throttles) says what becomes of them.
+  - While it waits, the action plugin shows the progress.
   - Runs on any host that reaches the brokers. Its principal needs Alter on the cluster, and with O(throttle_bytes_s)
     AlterConfigs on the cluster and topics.
 options:
   state:
     description:
       - V(present) moves partitions. V(cancelled) cancels the reassignments in flight of the given partitions, or all
-        without O(partitions) and O(src).
-      - V(awaited) begins nothing and waits for partitions that are in flight. It fails where one ended elsewhere, as
-        after a cancellation.
+        without O(partitions), O(src) and O(document).
+      - V(awaited) begins nothing and waits for partitions that are in flight. It fails once they have ended where one
+        ended elsewhere, as after a cancellation.
     type: str
     choices: [present, awaited, cancelled]
     default: present
@@ -37,11 +40,33 @@ options:
   src:
     description: A reassignment file of C(kafka-reassign-partitions), on the host where the module runs.
     type: path
+  document:
+    description: A whole reassignment, as a file of O(src) has it.
+    type: raw
   additional:
     description:
       - Start more while partitions are in flight, and change where partitions in flight lead to.
     type: bool
     default: false
+  missing:
+    description:
+      - What to do with partitions that do not exist. V(refused) fails and names one. V(skipped) leaves them out, for a
+        plan that was made while topics may have been deleted.
+    type: str
+    choices: [refused, skipped]
+    default: refused
+  shrink:
+    description:
+      - The token that accepts fewer replicas for some partitions. The refusal shows it. It counts for this change only.
+    type: str
+  foreign_throttles:
+    description:
+      - What to do with replication throttles that this host has not set, at the brokers and topics of the move.
+      - V(refused) begins nothing. V(removed) takes them over, so that none is left at the end. V(restored) moves under
+        them, or sets them again after O(throttle_bytes_s); it refuses while another move is in flight, whose they are.
+    type: str
+    choices: [refused, removed, restored]
+    default: refused
   throttle_bytes_s:
     description: How many bytes a second each broker may send, and receive, for moved replicas. By default unlimited.
     type: int
@@ -52,9 +77,13 @@ options:
     default: true
   wait_s:
     description:
-      - After how many seconds to return with C(done=false) to be called again, so that a loop shows the progress. By
-        default it returns when all is done.
+      - After how many seconds one call of the module returns with C(done=false) and RV(carry). The action plugin sets
+        it and calls again until all is done.
     type: float
+  carry:
+    description: What an earlier, unfinished call of the same wait returned. The action plugin passes it on.
+    type: dict
+    default: {}
   stall_timeout_s:
     description: Fail after this many seconds in which no partition ended and no bytes were copied.
     type: float
@@ -64,6 +93,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.locked
 attributes:
   check_mode: {support: full, description: Reads only and returns what would be moved or cancelled.}
   diff_mode: {support: full, description: "Shows R, the adding and the removing replicas of each partition."}
@@ -96,6 +126,10 @@ done:
   description: Whether no reassignment of these partitions is in flight.
   type: bool
   returned: success
+undo:
+  description: The reassignment that leads back to the replicas before this one.
+  type: dict
+  returned: success, with O(state=present)
 progress:
   description: Partitions and bytes left, bytes a second, and the seconds that this takes.
   type: dict
@@ -104,8 +138,19 @@ text:
   description: The progress in words.
   type: str
   returned: when not done
+gone:
+  description: Partitions of the reassignment that do not exist, each as C(topic-number).
+  type: list
+  elements: str
+  returned: success
+carry:
+  description: What the next call of the same wait needs.
+  type: dict
+  returned: when not done
 throttles_left:
-  description: Throttles that were not removed, because someone else has changed them.
+  description:
+    - Throttles that were not removed, because someone else has changed them or their broker is not alive. Each is a
+      warning too.
   type: list
   elements: str
   returned: success
@@ -115,11 +160,15 @@ waited_s:
   returned: success
 """
 
+import contextlib
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, reassigning
+from ansible_collections.quorumshift.kafka.plugins.module_utils import reassigning
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import UNKNOWN_TOPIC
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 
 
@@ -130,16 +179,23 @@ def main():
             "state": {"type": "str", "choices": ["present", "awaited", "cancelled"], "default": "present"},
             "partitions": {"type": "list", "elements": "dict"},
             "src": {"type": "path"},
+            "document": {"type": "raw"},
             "additional": {"type": "bool", "default": False},
+            "missing": {"type": "str", "choices": ["refused", "skipped"], "default": "refused"},
+            "shrink": {"type": "str"},
+            "foreign_throttles": {"type": "str", "choices": ["refused", "removed", "restored"], "default": "refused"},
             "throttle_bytes_s": {"type": "int"},
             "wait": {"type": "bool", "default": True},
             "wait_s": {"type": "float"},
+            "carry": {"type": "dict", "default": {}},
             "stall_timeout_s": {"type": "float", "default": 900},
-            **host_state.OPTIONS,
         },
-        mutually_exclusive=[("partitions", "src")],
-        required_if=[("state", one, ("partitions", "src"), True) for one in ("present", "awaited")],
+        changes=True,
+        mutually_exclusive=[("partitions", "src", "document")],
+        required_if=[("state", one, ("partitions", "src", "document"), True) for one in ("present", "awaited")],
     )
+    if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
+        module.fail_json(msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0")
     work = cancelled if module.params["state"] == "cancelled" else moved
     errors = reassignment.ReassignmentError, reassigning.RecordError, reassigning.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
@@ -153,70 +209,113 @@ def wanted_of(given):
                 return reassignment.parsed(json.load(stream))
             except ValueError as error:
                 raise reassignment.ReassignmentError(f"{given['src']} is no reassignment file: {error}") from error
-    return None if given["partitions"] is None else reassignment.parsed({"partitions": given["partitions"]})
+    if given["document"] is not None:
+        return reassignment.parsed(given["document"])
+    if given["partitions"] is None:
+        return None
+    return reassignment.parsed({"partitions": given["partitions"]}, texts=True)
+
+
+def existing(module, admin, wanted):
+    """Return the wanted partitions that exist, and the names of the others. Raises ReassignmentError unless these may
+    be skipped, as those deleted during a move may."""
+    unknown = list(map(named, sorted(one for one in wanted if one not in admin.partitions)))
+    if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
+        raise reassignment.ReassignmentError(
+            f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
+            "Nothing was changed"
+        )
+    return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
 
 
 def moved(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
-    given, wanted = module.params, wanted_of(module.params)
-    unknown = sorted(one for one in wanted if one not in admin.partitions)
-    if unknown:
-        raise reassignment.ReassignmentError(
-            f"{reassignment.named(unknown[0])} does not exist (of {len(unknown)} unknown partitions). Correct the "
-            "reassignment. Nothing was changed"
-        )
-    begins, throttles = given["state"] == "present", reassigning.Throttles(admin, given["state_dir"])
+    given, carry = module.params, module.params["carry"]
+    wanted, gone = existing(module, admin, wanted_of(given))
+    begins, throttles = given["state"] == "present", reassigning.Throttles(admin, given["state_dir"], given["run"])
+    rate = given["throttle_bytes_s"] if begins else None
     in_flight = admin.in_flight()
+    failed = {one: text for one, text in carry.get("failed", {}).items() if begins is False}
     actual = {one: admin.partitions[one]["replicas"] for one in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
-    legacy = reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY])
-    refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy) if begins else None
-    results = [shown(one) for one in steps]
+    moving = [one for one in steps if one.state != reassignment.DONE and named(one.partition) not in failed]
+    begun = [one for one in moving if begins and one.state != reassignment.UNDER_WAY]
+    others, refused = refusal(module, admin, connections, throttles, steps, in_flight) if begins else ([], None)
+    results = [result_of(one) for one in steps]
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=results)
-    begun = [one for one in steps if begins and one.state in (reassignment.START, reassignment.OTHER_WAY)]
-    answer = {"results": results, "done": False, "throttles_left": [], "waited_s": 0.0, "progress": {}}
+    left = list(carry.get("throttles_left", ()))
+    answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
+    if begins:
+        answer["undo"] = reassignment.written({one.partition: one.has for one in steps})
     if module._diff:
         answer["diff"] = reassignment.shown(steps)
     leftover = throttles.left_over(in_flight)
     if module.check_mode:
-        return {
-            **answer,
-            "changed": bool(begun) or leftover,
-            "done": all(one.state == reassignment.DONE for one in steps),
-        }
+        return {**answer, "changed": bool(begun) or leftover, "done": not moving}
+    changed, since = bool(carry.get("changed")), carry.get("since_owner", throttles.owner.get("at"))
     if leftover:
-        answer["throttles_left"] = throttles.remove()
-    changed, failed = bool(begun) or leftover, {}
-    moving = [one for one in steps if one.state != reassignment.DONE]
+        changed = removed(answer, throttles) or changed
     try:
-        if begins and given["throttle_bytes_s"] is not None and moving:
-            changed = bool(throttles.set(steps, given["throttle_bytes_s"])) or changed
-        if begun:
-            errors = admin.reassign({one.partition: one.wanted for one in begun})
-            failed = {one: str(error) for one, error in errors.items() if error}
-            for one in results:
-                one["error"] = failed.get((one["topic"], one["partition"]))
-        left = {one.partition: one.wanted for one in moving if one.partition not in failed}
-        waited = {"done": not left}
-        if left:
+        replaces = bool(others) and given["foreign_throttles"] == reassigning.REMOVED
+        throttled = moving if rate is not None else (begun if replaces else [])
+        goes_on = begins and moving and throttles.values
+        with throttles.exclusive() if throttled or goes_on else contextlib.nullcontext():
+            if throttled:
+                changed = bool(throttles.throttle(throttled, rate, replaces)) or changed
+            elif goes_on:
+                throttles.own(one.partition for one in moving)
+            since = throttles.owner.get("at") if throttled or goes_on else since
+            if begun:
+                changed = True
+                errors = admin.reassign({one.partition: one.wanted for one in begun})
+                failed = {named(one): error for one, error in errors.items() if error}
+        for one in [one for one, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
+            if given["missing"] == "skipped":
+                failed.pop(one)
+                gone.append(one)
+        failed = {one: str(error) for one, error in failed.items()}
+        for one in results:
+            one["error"] = failed.get(named((one["topic"], one["partition"])))
+        names = {*failed, *gone}
+        targets = {one.partition: one.wanted for one in moving if named(one.partition) not in names}
+        waited = {"done": not targets}
+        if targets:
             seconds = given["wait_s"] if given["wait"] else 0
-            waited = reassigning.wait(admin, left, seconds, given["stall_timeout_s"])
+            waited = reassigning.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
+            gone += [one for one in waited.pop("gone", ()) if one not in gone]
     except (WireError, reassigning.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles)}", changed=changed, results=results)
-    if waited["done"] and throttles.left_over(admin.in_flight()):
-        changed = True
-        answer["throttles_left"] += throttles.remove()
+        module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
+    if not waited["done"] and (given["wait"] or not failed):
+        kept = {"failed": failed, "throttles_left": answer["throttles_left"], "since_owner": since}
+        waited["carry"].update(changed=changed, **kept)
+        return {**answer, "changed": changed, **waited}
+    changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = "; ".join(f"{reassignment.named(one)}: {error}" for one, error in sorted(failed.items()))
+        listed = shown([f"{one}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(msg=f"not every partition could be moved: {listed}", changed=changed, results=results)
     return {**answer, "changed": changed, **waited}
 
 
+def refusal(module, admin, connections, throttles, steps, in_flight):
+    """Return the foreign throttles that slow down what begins, and why it may not begin, None when it may."""
+    given = module.params
+    legacy = reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY])
+    refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy, given["shrink"])
+    moving = [one for one in steps if one.state != reassignment.DONE]
+    begun = [one for one in moving if one.state != reassignment.UNDER_WAY]
+    if refused or not (begun or (moving and given["throttle_bytes_s"] is not None)):
+        return [], refused
+    others = throttles.foreign(moving if given["throttle_bytes_s"] is not None else begun)
+    unknown = set(in_flight) - set(throttles.partitions)
+    return others, reassigning.foreign_refusal(others, given["foreign_throttles"], unknown, bootstrap(connections))
+
+
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
-    given, wanted = module.params, wanted_of(module.params)
-    throttles = reassigning.Throttles(admin, given["state_dir"])
+    given, asked = module.params, wanted_of(module.params)
+    wanted, gone = (None, []) if asked is None else existing(module, admin, asked)
+    throttles = reassigning.Throttles(admin, given["state_dir"], given["run"])
     in_flight = admin.in_flight()
     ended = {one: moving for one, moving in in_flight.items() if wanted is None or one in wanted}
     results = [
@@ -228,11 +327,21 @@ def cancelled(module, admin, connections):
         }
         for (topic, number), moving in sorted(ended.items())
     ]
-    answer = {"results": results, "done": not ended, "throttles_left": [], "waited_s": 0.0, "progress": {}}
+    idle = sorted(one for one in wanted or () if one not in ended)
+    if idle:
+        module.warn(f"these partitions are not in flight, so nothing was cancelled: {shown(list(map(named, idle)))}")
+    answer = {
+        "results": results,
+        "done": not ended,
+        "throttles_left": [],
+        "waited_s": 0.0,
+        "progress": {},
+        "gone": gone,
+    }
     if module._diff:
         answer["diff"] = reassignment.shown_cancelled(ended)
-    leftover = throttles.left_over(set(in_flight) - set(ended))
     if module.check_mode:
+        leftover = throttles.left_over(set(in_flight) - set(ended))
         return {**answer, "changed": bool(ended) or leftover}
     failed = {}
     try:
@@ -240,30 +349,71 @@ def cancelled(module, admin, connections):
             errors = reassigning.cancel(admin, ended)
             failed = {one: error for one, error in errors.items() if error}
             waiting = dict.fromkeys(one for one in ended if one not in failed)
-            answer.update(reassigning.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"]))
+            answer.update(reassigning.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
     except (WireError, reassigning.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles)}", changed=True, results=results)
-    if leftover and answer["done"] and not failed:
-        answer["throttles_left"] = throttles.remove()
+        module.fail_json(
+            msg=f"{error}. {after_failure(throttles, ended, throttles.owner.get('at'))}", changed=True, results=results
+        )
+    changed = bool(ended)
+    if answer["done"]:
+        changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = "; ".join(f"{reassignment.named(one)}: {error}" for one, error in sorted(failed.items()))
+        listed = shown([f"{named(one)}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(msg=f"not every reassignment could be cancelled: {listed}", changed=True, results=results)
-    return {**answer, "changed": bool(ended) or leftover}
+    return {**answer, "changed": changed}
 
 
-def after_failure(throttles):
-    """Remove the throttles; return what became of them."""
+def finished(module, admin, connections, answer, throttles):
+    """Remove throttles that no partition needs any more, warn of those that are left; return whether any was removed.
+
+    Raises WireError where the throttles of this host's record could not be removed.
+    """
+    in_flight = admin.in_flight()
+    changed = throttles.left_over(in_flight) and removed(answer, throttles)
+    for text in answer["throttles_left"]:
+        module.warn(f"a throttle is left: {text}")
+    if in_flight:
+        return changed
+    configs, unread = reassigning.configs(admin)
+    every = reassignment.throttles_in(configs)
+    if unread:
+        module.warn(f"whether throttles are left could not be read: {shown(unread)}")
+    if every:
+        listed = shown(list(map(str, every)))
+        module.warn(
+            f"no partition is in flight, and {len(every)} throttles are set: {listed}. If nothing needs them, remove "
+            f"them: {reassignment.removal(every, bootstrap(connections))}"
+        )
+    return changed
+
+
+def removed(answer, throttles):
+    """Remove the throttles of this host's record; return whether they were removed."""
+    left = throttles.finish()
+    answer["throttles_left"] += left or []
+    return left is not None
+
+
+def bootstrap(connections):
+    """Return the bootstrap servers as Kafka's tools take them."""
+    return ",".join(map(str, connections.bootstrap))
+
+
+def after_failure(throttles, partitions, since):
+    """Remove the throttles, unless another move needs them; return what became of them."""
     if not throttles.values:
         return "No throttle is set"
     try:
-        left = throttles.remove()
-    except WireError as error:
+        left = throttles.give_up(partitions, since)
+    except (WireError, reassigning.RecordError) as error:
         return f"The throttles could not be removed ({error}): run again, which removes them"
-    others = f", except those that someone else set: {'; '.join(left)}" if left else ""
+    if left is None:
+        return "The throttles stay, since another move needs them: run it to its end"
+    others = f", except: {'; '.join(left)}" if left else ""
     return f"The throttles were removed{others}. What is in flight goes on without them"
 
 
-def shown(step):
+def result_of(step):
     """Return a step as the module returns it."""
     topic, number = step.partition
     return {

@@ -64,12 +64,21 @@ throttles:
   type: list
   elements: dict
   returned: success
+throttles_unread:
+  description: Why throttles could not be read, of each broker that did not answer.
+  type: list
+  elements: str
+  returned: success
 recorded_throttles:
   description:
     - Throttles that M(quorumshift.kafka.partition_reassignment) set from this host and has not removed yet. Running it
       again once the partitions have moved removes them.
   type: list
   elements: dict
+  returned: success
+throttles_set_by:
+  description: Who set the newest of RV(recorded_throttles), as {run, user, host, at}; empty without any.
+  type: dict
   returned: success
 legacy:
   description: What C(/admin/reassign_partitions) asks for, null if it does not exist or was not read.
@@ -138,15 +147,20 @@ def gathered(given, admin, connections):
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
             "them with state: cancelled"
         )
+    set_now, unread = reassigning.configs(admin)
     back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
-    topics = {topic for topic, _number in [*in_flight, *throttles.partitions]} & {one[0] for one in admin.partitions}
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
         ],
         "progress": reassigning.progress(admin, in_flight),
-        "throttles": reassigning.throttles_of(admin, topics),
+        "throttles": [
+            {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
+            for one in reassignment.throttles_in(set_now)
+        ],
+        "throttles_unread": unread,
         "recorded_throttles": throttles.values,
+        "throttles_set_by": throttles.owner,
         "legacy": reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY]),
         "plan": None if planned is None else reassignment.written(planned),
         "rollback": back,

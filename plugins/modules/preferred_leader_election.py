@@ -28,6 +28,8 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.locked
 attributes:
   check_mode: {support: full, description: Lists the partitions and elects no leader.}
   diff_mode: {support: full, description: Shows the leader of each partition before and after.}
@@ -77,7 +79,8 @@ def main():
         {
             "brokers": {"type": "list", "elements": "int", "default": []},
             "wait_timeout_s": {"type": "float", "default": 120},
-        }
+        },
+        changes=True,
     )
     module.run(lambda admin, connections: elected(module, admin), (NotElected,))
 

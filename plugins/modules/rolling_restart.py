@@ -29,6 +29,8 @@ description:
   - O(state=batches) shows which nodes could restart together without any change of their mode. It reads only, and
     admits nothing. No partition loses more in-sync replicas than min.insync.replicas allows, counting the whole batch
     at once. A batch is within one rack, if brokers have racks. Controllers restart one at a time.
+  - O(state=planned) fails where a replication throttle would slow down the replicas of a broker that starts again. Of
+    half a throttle, and in a rollback, it only warns.
   - A batch of brokers may have several hosts. Before it the whole cluster is healthy, no reassignment is in flight, and
     no partition falls under C(min.insync.replicas) by the stop of the whole batch. The last broker in migration mode
     restarts alone, since that starts the initial copy.
@@ -196,6 +198,7 @@ waited_s:
   returned: with O(state=admitted) and O(state=settled)
 """
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import reassigning
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     admission,
     batches,
@@ -203,6 +206,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     invariants,
     phase,
     plain_restart,
+    reassignment,
     restart,
     restart_plan,
     rollback,
@@ -210,7 +214,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     transitions,
     zk_controller,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences, shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
@@ -288,6 +292,8 @@ def planned(module):
         plan = restart_plan.of_migration(facts, given["kind"], min_isr, *how)
     except ValueError as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
+    if plan.batches:
+        require_no_throttles(module)
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}, "began": facts["time"]}
 
 
@@ -374,6 +380,8 @@ def plain_planned(module):
     except ValueError as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
+    if plan.batches:
+        require_no_throttles(module)
     needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed, **times}
 
@@ -434,6 +442,32 @@ def reassignments(module):
         f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
         "kafka-reassign-partitions.sh --cancel"
     ]
+
+
+def require_no_throttles(module):
+    """Fail where a replication throttle would slow down the replicas of a broker that starts again, warn of half of
+    one, and in a rollback. Once a roll is enough: a throttle that is set later comes with a reassignment."""
+    connections = module.connections
+    try:
+        admin = ClusterAdmin(
+            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
+        )
+        configs, unread = reassigning.configs(admin)
+    except OtherCluster as error:
+        module.fail_json(msg=f"{error}.")
+    except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
+        configs, unread = {}, [str(error)]
+    if unread:  # a roll may be what repairs a broker that hangs
+        module.warn(f"whether replication is throttled could not be read: {shown(unread)}")
+    found = reassignment.left_throttles(configs, ",".join(map(str, connections.bootstrap)))
+    if not found:
+        return
+    seen, do, slow = found
+    if slow and not transitions.of(module.params["kind"]).rollback:
+        module.fail_json(
+            msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was changed."
+        )
+    module.warn(f"replication is throttled: {sentences(seen, do)}.")
 
 
 def of_rollback(facts, detected, kind, admitting):

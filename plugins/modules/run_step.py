@@ -43,7 +43,12 @@ EXAMPLES = r"""
   run_once: true
 """
 
-RETURN = r""" # """
+RETURN = r"""
+msg:
+  description: Where the run failed, why, and what to do.
+  type: str
+  returned: failure
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

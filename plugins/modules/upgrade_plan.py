@@ -68,6 +68,13 @@ switched:
   type: list
   elements: str
   returned: with O(step=binaries)
+capped:
+  description:
+    - Nodes that are gone and still registered, which keep C(metadata.version) below the release's, and what to do. With
+      the right O(token) the task fails where there is one.
+  type: list
+  elements: str
+  returned: success
 lowers:
   description: Whether the release is older than the one that runs.
   type: bool
@@ -107,7 +114,14 @@ confirmed:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, plain_restart, transitions, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    levels,
+    phase,
+    plain_restart,
+    registrations,
+    transitions,
+    upgrade,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
@@ -131,12 +145,19 @@ def binaries(module):
     """Return the first step: the order of the restarts."""
     given, facts, in_zookeeper_mode = situation(module)
     hosts = upgrade.of_facts(facts["nodes"], given["homes"])
-    finalized = {} if in_zookeeper_mode else gathered(module)["finalized"]
-    refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized)
+    finalized, announced, capped = {}, {}, []
+    if not in_zookeeper_mode:
+        seen = gathered(module)
+        finalized, announced = seen["finalized"], levels.announced(facts["nodes"], seen["nodes"])
+    refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized, announced)
     if refused:
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
+    if not in_zookeeper_mode:
+        wanted = upgrade.highest_level(given["to"], announced)
+        capped = of_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
-    return upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))._asdict()
+    plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
+    return {**plan._asdict(), "capped": capped}
 
 
 def versions(module):
@@ -144,6 +165,7 @@ def versions(module):
     given, facts, in_zookeeper_mode = situation(module)
     hosts = upgrade.of_facts(facts["nodes"], {})
     nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
+    nothing["capped"] = []
     left = upgrade.not_upgraded(hosts, given["to"], in_zookeeper_mode)
     if left:
         module.fail_json(
@@ -176,7 +198,18 @@ def versions(module):
     if level <= now:
         return nothing
     before = core_features.name_of(core_features.METADATA_VERSION, now)
-    return {**found, "metadata_version": level, "before": before}
+    capped = of_registrations(module, facts, now, level)
+    if capped and found["confirmed"]:
+        module.fail_json(msg=f"{'. '.join(capped)}. Nothing was changed by this task.", capped=capped)
+    return {**found, "metadata_version": level, "before": before, "capped": capped}
+
+
+def of_registrations(module, facts, now, wanted):
+    """Return which nodes that are gone keep metadata.version below `wanted`, as sentences."""
+    if wanted <= now:
+        return []
+    bootstrap = ",".join(map(str, module.connections.bootstrap))
+    return registrations.capped(registrations.gone(facts["nodes"]), module.params["to"], now, wanted, bootstrap)
 
 
 def situation(module):

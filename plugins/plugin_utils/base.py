@@ -25,7 +25,7 @@ from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
@@ -280,7 +280,7 @@ class QuorumshiftAction(ActionBase):
         else:
             own = self.vars["hostvars"][host]
             value = own[name] if name in own else self._role_defaults().get(name)
-        return self._templar.template(value) if value is not None else None
+        return variable_specs.typed(name, self._templar.template(value)) if value is not None else None
 
     def _role_defaults(self) -> Mapping[str, Any]:
         role = self._task._role

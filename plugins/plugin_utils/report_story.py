@@ -25,6 +25,9 @@ BEGUN, ENDED, ADMITTED = "begun", run_outcome.ENDED, "admitted"
 # What the run writes for itself, which no reader of a report needs
 _MARKS = (run_outcome.STEP_BEGUN, run_outcome.STEP_ENDED, run_outcome.RESTART_BEGUN)
 
+# Events of reassignments, {name: what became of their partitions}
+_MOVES = {"reassigned": "moved", "reassignments_cancelled": "no longer moved"}
+
 # A restart is journalled moments after its end: smaller contradictions of times and order are no clock error
 _SLACK_S = 3
 _LATEST = 4_102_444_800  # the year 2100; a greater number is no time
@@ -386,7 +389,8 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
         return OPEN, "The journal has no events.", []
     names = list(dict.fromkeys(span.name for span in phases)) or ["an unknown phase"]
     span = f"From {names[0]} to {names[-1]}" if len(names) > 1 else f"In {names[0]}"
-    did, took = _did(gates, restarts), duration(seconds)
+    moved = _moved(events)
+    did, took = _did(gates, restarts, moved), duration(seconds)
     after = f" after {took}" if seconds >= 1 else ""
     stopped, reasons = _failures(recorded, gates, restarts)
     ended = next((event for event in reversed(events) if event["kind"] == "event" and event.get("name") == ENDED), None)
@@ -396,7 +400,7 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
     if stopped:
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {span}, {did}.", reasons
     if ended or (not run_outcome.unended(recorded.events) and _looks_finished(recorded, events)):
-        if not gates and not restarts:
+        if not gates and not restarts and not moved:
             return READ_ONLY, "The run changed nothing.", []
         return DONE, f"{span} in {took}: {did}.", []
     why = f"The last recorded event is {_last(events)}."
@@ -452,11 +456,19 @@ def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) ->
     return failures, reasons
 
 
-def _did(gates: list[Gate], restarts: list[Restart]) -> str:
+def _moved(events: list[dict]) -> list[str]:
+    """Return what a run did to partitions, by its newest event of each kind."""
+    named = ((str(event.get("name")), event.get("partitions")) for event in events)
+    newest = {name: number for name, number in named if name in _MOVES and isinstance(number, int)}
+    return [f"{_count(number, 'partition')} {_MOVES[name]}" for name, number in newest.items()]
+
+
+def _did(gates: list[Gate], restarts: list[Restart], moved: list[str]) -> str:
     done = [one for one in restarts if not one.failed]
     passed = sum(1 for gate in gates if gate.passed)
     parts = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
     parts += [f"{_count(passed, 'gate')} passed"] if passed else []
+    parts += moved
     return ", ".join(parts if done else [*parts, "nothing restarted"])
 
 

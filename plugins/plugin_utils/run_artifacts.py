@@ -22,6 +22,8 @@ from typing import Any, Iterator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask_all
 
 JOURNAL = "journal.jsonl"
+PAGE = "index.html"  # the report, which report.write makes
+STATUS = "status.json"  # of the cluster, by plugin_utils/status.schema.json
 UNFINISHED = ".new"  # what a file's name ends with until it is complete
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -35,6 +37,7 @@ class RunArtifacts:
                 raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts")
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
+        self.page = os.path.join(self.directory, PAGE)
 
     @staticmethod
     @contextlib.contextmanager
@@ -79,6 +82,15 @@ class RunArtifacts:
         self._private(os.path.dirname(path))
         with self._writing(path), open(path + UNFINISHED, "w", encoding="utf-8", opener=private) as stream:
             stream.write(content)
+        os.replace(path + UNFINISHED, path)
+        return path
+
+    def save_status(self, content: str) -> str:
+        """Write the cluster's newest status, which belongs to no run, and return its path."""
+        self._private(self.cluster)
+        path = os.path.join(self.cluster, STATUS)
+        with self._writing(path), open(path + UNFINISHED, "w", encoding="utf-8", opener=private) as stream:
+            stream.write(json.dumps(mask_all(json.loads(content)), indent=1))
         os.replace(path + UNFINISHED, path)
         return path
 

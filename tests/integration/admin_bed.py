@@ -9,10 +9,13 @@ import contextlib
 import importlib
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 from typing import Any, Iterator, List
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka.admin import AdminClient
 
@@ -42,6 +45,17 @@ def run(name: str, check: bool = False, **options: Any) -> dict:
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def locked_by(run_id: str, cluster_id: str) -> Iterator[str]:
+    """Yield a state directory in which a run holds the open lock of the cluster."""
+    with tempfile.TemporaryDirectory() as root:
+        lock = {"number": 1, "run": run_id, "direction": "restart", "target": None, "user": "ops", "host": "control-1"}
+        directory = pathlib.Path(root, cluster_id)
+        directory.mkdir()
+        (directory / host_state.RUN_LOCK).write_text(json.dumps({**lock, "since": 1_790_000_000, "closed": False}))
+        yield root
 
 
 @contextlib.contextmanager

@@ -38,6 +38,9 @@ def test_features_in_kraft_mode():
         assert "static voters" in refused(features={"kraft.version": 1})
         assert "downgrade: safe" in refused(features={"metadata.version": "3.7"})
         assert "is of cluster" in refused(features={"metadata.version": 21}, cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+        with admin_bed.locked_by("20260101T000000-aaaa", servers.CLUSTER_ID) as state_dir:
+            said = refused(features={"metadata.version": 21}, state_dir=state_dir)
+            assert "is locked by run 20260101T000000-aaaa" in said
         # a lossy downgrade, refused by the controller's own validation
         assert "INVALID_UPDATE_VERSION" in refused(features={"metadata.version": "3.4"}, downgrade="safe")
         assert "INVALID_UPDATE_VERSION" in refused(features={"metadata.version": "3.4"}, downgrade="unsafe")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -85,9 +86,14 @@ def test_reassignments_in_kraft_mode():
         assert "broker 9, not alive" in bed.move(partitions=one("orders", 9, 1))["msg"]
         assert "does not exist" in bed.move(partitions=one("nothing", 1))["msg"]
 
-        # a throttled move: what someone else set stays, and what was ours is removed; in flight, others are refused
+        # a throttle that another host set is refused; restored, it is what remains; in flight, others are refused
         bed.admin().alter_configs({(4, "1"): {RATE: "7777777"}})
-        begun = bed.move(partitions=one("big", 3, 2), throttle_bytes_s=100_000, wait=False)
+        refused = bed.move(partitions=one("big", 3, 2), throttle_bytes_s=100_000)
+        assert refused["failed"] and f"broker 1: {RATE}=7777777" in refused["msg"], refused
+        assert f"--delete-config {RATE} --entity-type brokers --entity-name 1" in refused["msg"]
+        assert bed.move(partitions=one("big", 3, 2))["failed"], "it would move under that rate"
+        restored = {"foreign_throttles": "restored"}
+        begun = bed.move(partitions=one("big", 3, 2), throttle_bytes_s=100_000, wait=False, **restored)
         assert begun["changed"] and begun["done"] is False and begun["progress"]["bytes_left"] > 0, begun
         found = bed.info()
         assert found["reassignments"] == [
@@ -96,9 +102,10 @@ def test_reassignments_in_kraft_mode():
         rates = {(each["resource"], each["key"]): each["value"] for each in found["throttles"]}
         assert rates["broker 1", RATE] == "100000" and rates["topic big", "follower.replication.throttled.replicas"]
         assert "in flight already (big-0)" in bed.move(partitions=one("orders", 1, 2))["msg"]
-        assert bed.move(partitions=one("orders", 1, 2), additional=True)["done"]
+        assert bed.move(partitions=one("orders", 1, 2), additional=True)["done"], "the rate is ours now"
         assert bed.record.exists(), "big still needs its throttle"
         # it stands still for longer than the bound: fails and leaves no throttle
+        assert found["throttles_set_by"]["user"] and found["throttles_set_by"]["host"], found
         halted = bed.move(partitions=one("big", 3, 2), stall_timeout_s=0)
         assert halted["failed"] and "The throttles were removed" in halted["msg"], halted
         assert [(each["resource"], each["value"]) for each in bed.info()["throttles"]] == [("broker 1", "7777777")]
@@ -106,7 +113,7 @@ def test_reassignments_in_kraft_mode():
 
         # a killed run leaves its throttle and its record; the next one finds and removes both
         command = admin_bed.command(
-            "partition_reassignment", **bed.options, partitions=one("big", 1, 2), throttle_bytes_s=100_000
+            "partition_reassignment", **bed.options, partitions=one("big", 1, 2), throttle_bytes_s=100_000, **restored
         )
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=admin_bed.ENVIRONMENT
@@ -127,6 +134,8 @@ def test_reassignments_in_kraft_mode():
         assert [(each["resource"], each["value"]) for each in found["throttles"]] == [("broker 1", "7777777")]
         print("after the cancellation:", bed.admin().partitions["big", 0])
 
+        bed.admin().alter_configs({(4, "1"): {RATE: None}})
+
         # plans: drain a broker, and give it its share again
         plan = bed.info(drain=3, topics=["orders", "big"])
         path = home / "plan.json"
@@ -136,6 +145,117 @@ def test_reassignments_in_kraft_mode():
         plan = bed.info(add="least_loaded", topics=["orders", "big"])
         assert plan["broker"] == 3 and plan["plan"]["partitions"]
         assert bed.move(partitions=plan["plan"]["partitions"])["done"]
+
+
+def slices(bed, carry=None, **options):
+    """Wait in slices, each a process of its own, as the action plugin does; return the last result and their number."""
+    carry, count = carry or {}, 0
+    while True:
+        found = bed.move(state="awaited", wait_s=5, carry=carry, **options)
+        count += 1
+        if found.get("failed") or found["done"]:
+            return found, count
+        carry = found["carry"]
+
+
+def set_at(bed):
+    return [f"{each['resource']}: {each['key']}={each['value']}" for each in bed.info()["throttles"]]
+
+
+def test_what_happens_to_a_move_from_outside():
+    with admin_bed.kraft("reassign-outside", 4) as (home, _controller, brokers):
+        bed, client = Bed(home, brokers), AdminClient({"bootstrap.servers": str(brokers[0].address)})
+        fill(brokers[0], "orders", {0: [1, 2], 1: [2, 1]}, 1)
+        for topic in ("gone", "big"):
+            fill(brokers[0], topic, {0: [1, 2]}, 6)
+        fill(brokers[0], "on_4", {0: [4, 1], 1: [1, 4]}, 2)
+        fill(brokers[0], "only_4", {0: [4]}, 1)
+        slow = {"throttle_bytes_s": 50_000, "wait": False}
+
+        # fewer replicas need the token of this change, also outside of diff mode
+        refused = bed.move(partitions=one("orders", 1))
+        assert refused["failed"] and "orders-0 from 2 to 1" in refused["msg"], refused
+        token = re.search(r"give the token (\w{6})", refused["msg"])[1]
+        assert bed.move(partitions=one("orders", 2), shrink=token)["done"], "the token is of the numbers"
+        assert bed.move(partitions=one("orders", 1, 2))["done"]
+
+        # a partition that does not exist is an error, one that is not in flight a warning
+        mistyped = bed.move(state="cancelled", partitions=[{"topic": "ordres", "partition": 0}])
+        assert mistyped["failed"] and "ordres-0 does not exist" in mistyped["msg"], mistyped
+        idle = bed.move(state="cancelled", partitions=[{"topic": "orders", "partition": 1}])
+        assert not idle["changed"] and "orders-1" in str(idle["warnings"]), idle
+
+        # two moves from two hosts: the second one sees the rate of the first, and none is left at the end
+        other = Bed(home, brokers)
+        other.options["state_dir"] = str(home / "state-of-another-host")
+        assert not bed.move(partitions=one("gone", 1, 3), **slow)["done"]
+        second = {"partitions": one("big", 1, 3), "throttle_bytes_s": 60_000, "wait": False, "additional": True}
+        refused = other.move(**second)
+        assert refused["failed"] and "50000" in refused["msg"] and "gone-0" not in str(refused["results"]), refused
+        refused = other.move(**second, foreign_throttles="restored")
+        assert refused["failed"] and "(gone-0)" in refused["msg"] and "Wait for its end" in refused["msg"], refused
+        assert other.move(**second, foreign_throttles="removed")["changed"]
+        first = bed.move(state="cancelled", partitions=one("gone"))
+        assert first["done"] and all("60000" in text for text in first["throttles_left"]), first
+        assert other.move(state="cancelled")["done"]
+        assert set_at(bed) == [] and not bed.record.exists()
+
+        # a topic that is deleted during the move: the rest goes on, and no throttle is left
+        both = [*one("gone", 1, 3), *one("big", 1, 3)]
+        assert not bed.move(partitions=both, **slow)["done"]
+        client.delete_topics(["gone"])["gone"].result(60)
+        servers.wait_for(lambda: ("gone", 0) not in bed.admin().partitions, 60, "the topic to be gone")
+        assert "gone-0 does not exist" in bed.move(partitions=both, throttle_bytes_s=50_000)["msg"]
+        assert set_at(bed), "big is still in flight"
+        faster = bed.move(partitions=both, throttle_bytes_s=50_000_000, missing="skipped", wait_s=1)
+        assert faster["gone"] == ["gone-0"], faster
+        ended, _count = slices(bed, partitions=both, missing="skipped")
+        assert ended["done"] and ended["gone"] == ["gone-0"], ended
+        assert set_at(bed) == [] and not bed.record.exists()
+        assert bed.move(partitions=both, missing="skipped")["changed"] is False
+
+        # a topic that is deleted between two slices of a wait is no error, although missing ones are refused
+        fill(brokers[0], "gone2", {0: [1, 2]}, 6)
+        begun = bed.move(partitions=one("gone2", 1, 3), **slow)
+        client.delete_topics(["gone2"])["gone2"].result(60)
+        ended, _count = slices(bed, begun["carry"], partitions=one("gone2", 1, 3))
+        assert ended["done"] and ended["changed"] and ended["gone"] == ["gone2-0"] and set_at(bed) == [], ended
+
+        # a move that is cancelled elsewhere ends the wait over slices, with what was seen last
+        assert not bed.move(partitions=one("big", 1, 2), **slow)["done"]
+        bed.admin().reassign({("big", 0): None})
+        ended, count = slices(bed, partitions=one("big", 1, 2))
+        assert ended["failed"] and "ended elsewhere: big-0" in ended["msg"] and count > 1, (count, ended)
+        assert set_at(bed) == []
+        # so does one that stands still
+        assert not bed.move(partitions=one("big", 1, 2), throttle_bytes_s=1, wait=False)["done"]
+        ended, count = slices(bed, partitions=one("big", 1, 2), stall_timeout_s=16)
+        assert ended["failed"] and "no bytes were copied" in ended["msg"] and count > 1, (count, ended)
+        assert "big-0 adds [2]" in ended["msg"] and set_at(bed) == [], ended
+        assert bed.move(state="cancelled")["done"]
+
+        # a broker that is dead is drained with a throttle; what it has alone cannot be
+        brokers[3].kill()
+        servers.wait_for(lambda: 4 not in bed.admin().brokers, 60, "broker 4 to be dead")
+        plan = bed.info(drain=4, topics=["on_4"])["plan"]["partitions"]
+        assert bed.move(partitions=plan, throttle_bytes_s=10_000_000)["done"]
+        assert not any(4 in bed.admin().partitions["on_4", number]["replicas"] for number in (0, 1))
+        assert set_at(bed) == [] and not bed.record.exists()
+        refused = bed.move(partitions=one("only_4", 1), throttle_bytes_s=10_000_000)
+        assert refused["failed"] and "only_4-0 has no live replica" in refused["msg"], refused
+
+        # a throttle of the brokers' default, or of a topic alone, is named too
+        for resource, key in (((4, ""), RATE), ((2, "orders"), "follower.replication.throttled.replicas")):
+            value = "*" if resource[0] == 2 else "1000"
+            assert bed.admin().alter_configs({resource: {key: value}}) == {}
+            servers.wait_for(lambda key=key: any(key in text for text in set_at(bed)), 60, f"{key} to be served")
+            refused = bed.move(partitions=one("orders", 2, 1))
+            assert refused["failed"] and f"{key}={value}" in refused["msg"], refused
+            assert bed.move(state="cancelled")["warnings"][0].startswith("no partition is in flight, and 1 throttles")
+            if resource[0] == 4:
+                assert bed.admin().alter_configs({resource: {key: None}}) == {}
+                servers.wait_for(lambda: not set_at(bed), 60, "the default to be gone")
+        assert bed.move(partitions=one("orders", 2, 1), foreign_throttles="removed")["done"] and set_at(bed) == []
 
 
 def test_reassignments_in_zookeeper_mode():

@@ -48,6 +48,9 @@ def assert_elects_again(brokers):
     assert "orders-0: 1\n" in checked["diff"]["before"] and "orders-0: 2\n" in checked["diff"]["after"]
     assert set(leaders().values()) == {1}
     assert not elect(brokers=[1])["changed"]
+    with admin_bed.locked_by("20260101T000000-aaaa", elect(check=True)["cluster_id"]) as state_dir:
+        assert "is locked by run 20260101T000000-aaaa" in elect(state_dir=state_dir)["msg"]
+        assert not elect(brokers=[1], state_dir=state_dir, run="20260101T000000-aaaa").get("failed")
     assert "is of cluster" in elect(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")["msg"]
     done = elect(brokers=[2])
     assert done["changed"] and done["elected"] == 3, done

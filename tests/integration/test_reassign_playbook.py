@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook `reassign` against real servers: a drain that is killed and cancelled, one to its end, and an add."""
+"""The playbook `reassign` against real servers: killed, run twice at once, cancelled, to its end, and back."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,38 +14,75 @@ import subprocess
 import sys
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.integration import admin_bed, servers
-from tests.integration.test_partition_reassignment import Bed, fill
+from tests.integration.test_partition_reassignment import Bed, fill, set_at
 
 pytestmark = pytest.mark.real
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPLICAS = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
+SLOW, FAST = {"reassign_throttle_bytes_s": 1_000}, {"reassign_throttle_bytes_s": 100_000_000}
 
 
 class Runs:
-    """Runs the playbook with the variables of one cluster."""
+    """Runs the playbook over one cluster, whose hosts are all this one, each with a state directory of its own."""
 
-    def __init__(self, home, bed):
-        self.variables = {
-            "quorumshift_bootstrap_servers": bed.options["bootstrap_servers"],
-            "quorumshift_artifacts_dir": str(home / "artifacts"),
-            "quorumshift_state_dir": bed.options["state_dir"],
+    def __init__(self, home, controller, brokers):
+        self.home = home
+        self.artifacts = home / "artifacts" / servers.CLUSTER_ID
+        self.plan = self.artifacts / "reassign.json"
+        self.hosts = {f"b{broker.node_id}": self.broker(broker) for broker in brokers}
+        self.inventory = home / "inventory.json"
+        address = controller.address
+        self.groups = {
+            "all": {
+                "vars": {
+                    "ansible_connection": "local",
+                    "ansible_python_interpreter": sys.executable,
+                    "quorumshift_bootstrap_servers": [str(broker.address) for broker in brokers],
+                    "quorumshift_artifacts_dir": str(home / "artifacts"),
+                    "quorumshift_state_dir": str(home / "state"),
+                },
+                "children": {
+                    "kafka_broker": {"hosts": self.hosts},
+                    "kafka_controller": {
+                        "hosts": {
+                            "c1": {
+                                "quorumshift_node_id": controller.node_id,
+                                "quorumshift_controller_host": address.host,
+                                "quorumshift_controller_port": address.port,
+                                "quorumshift_controller_config_file": str(controller.home / "server.properties"),
+                                "quorumshift_controller_log_file": str(controller.log),
+                                "quorumshift_controller_log_dir": str(controller.home / "data"),
+                                "quorumshift_controller_service": "no-controller-service",
+                                "quorumshift_state_dir": str(home / "state-c1"),
+                            }
+                        }
+                    },
+                },
+            }
         }
-        self.plan = home / "artifacts" / "reassign.json"
+        self.write()
+
+    def write(self):
+        self.inventory.write_text(json.dumps(self.groups))
+
+    def broker(self, server):
+        return {
+            "quorumshift_broker_config_file": str(server.home / "server.properties"),
+            "quorumshift_broker_log_file": str(server.log),
+            "quorumshift_broker_service": "no-broker-service",
+            "quorumshift_state_dir": str(self.home / f"state-b{server.node_id}"),
+        }
 
     def begin(self, **more):
         """Start a run; return its process."""
-        playbook = [
-            str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
-            "-i",
-            "localhost,",
-            "--connection=local",
-        ]
-        given = json.dumps({**self.variables, **more})
+        playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), "playbooks/reassign.yml"]
         return subprocess.Popen(
-            [*playbook, "-e", given, "playbooks/reassign.yml"],
+            command,
             cwd=ROOT,
             env={**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
@@ -54,16 +92,33 @@ class Runs:
             start_new_session=True,
         )
 
-    def workers(self):
-        """Return the processes of runs of this cluster."""
-        found = subprocess.run(["pgrep", "-f", str(self.plan.parent)], capture_output=True, text=True, check=False)
-        return found.stdout.split()
-
     def run(self, **more):
         """Run to the end; return (exit code, output)."""
         process = self.begin(**more)
-        text = process.communicate(timeout=500)[0]
-        return process.returncode, text
+        text = process.communicate(timeout=1200)[0]
+        print(f"--- {more}: {process.returncode}\n{text}")
+        return process.returncode, " ".join(text.split())
+
+    def workers(self):
+        """Return the processes of runs of this cluster."""
+        found = subprocess.run(["pgrep", "-f", str(self.inventory.parent)], capture_output=True, text=True, check=False)
+        own = subprocess.run(["pgrep", "-f", "kafka.Kafka"], capture_output=True, text=True, check=False)
+        return set(found.stdout.split()) - set(own.stdout.split())
+
+    def kill(self, process):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def locks(self):
+        """Return {host: run lock}."""
+        files = {
+            host: self.home / f"state-{host}" / servers.CLUSTER_ID / "run_lock.json" for host in (*self.hosts, "c1")
+        }
+        return {host: json.loads(path.read_text()) for host, path in files.items() if path.exists()}
+
+    def newest(self):
+        """Return the directory of the newest run."""
+        return max((path for path in self.artifacts.iterdir() if path.is_dir()), key=lambda path: path.name)
 
 
 def on(bed, broker):
@@ -71,36 +126,100 @@ def on(bed, broker):
     return sum(broker in one["replicas"] for one in bed.admin().partitions.values())
 
 
-def test_a_drain_is_killed_cancelled_and_run_to_its_end():
-    with admin_bed.kraft("reassign-playbook", 3) as (home, _controller, brokers):
-        bed = Bed(home, brokers)
-        runs = Runs(home, bed)
+def events(run):
+    return [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+
+
+@contextlib.contextmanager
+def cluster(name):
+    """Yield (servers of three brokers, modules, runs) of a cluster with a topic on all of them."""
+    with admin_bed.kraft(name, 3) as (home, controller, brokers):
         fill(brokers[0], "orders", REPLICAS, 4)
+        yield brokers, Bed(home, brokers[:2]), Runs(home, controller, brokers)
+
+
+def test_a_drain_from_its_plan_to_its_undo():
+    with cluster("reassign-playbook") as (brokers, bed, runs):
+        client = AdminClient({"bootstrap.servers": str(brokers[0].address)})
+        fill(brokers[0], "gone", {0: [3, 2]}, 4)
+        before = {one: found["replicas"] for one, found in bed.admin().partitions.items()}
+
+        # the plan alone locks and moves nothing
         code, text = runs.run(reassign_drain=3)
-        assert code == 0 and "2 partitions. To move them, add -e reassign_apply=true" in text, text
-        assert bed.info()["reassignments"] == [] and not runs.plan.exists()
+        assert code == 0 and "3 partitions. To move them, add -e reassign_apply=true" in text
+        assert bed.info()["reassignments"] == [] and not runs.plan.exists() and runs.locks() == {}
 
-        # killed while it moves: throttle and plan stay, and the plan is not replaced by another one
-        killed = runs.begin(reassign_drain=3, reassign_apply=True, reassign_throttle_bytes_s=50_000)
-        servers.wait_for(lambda: bed.admin().in_flight(), 240, "partitions in flight")
-        os.killpg(killed.pid, signal.SIGKILL)
-        killed.communicate()
+        # killed while it moves: throttle, plan and undo stay, and the plan is not replaced by another one
+        killed = runs.begin(reassign_drain=3, reassign_apply=True, **SLOW)
+        servers.wait_for(lambda: bed.admin().in_flight(), 600, "partitions in flight")
+        runs.kill(killed)
+        first_undo = runs.newest() / "reassign-undo.json"
+        undo = first_undo.read_text()
         assert runs.plan.exists() and bed.info()["recorded_throttles"]
-        code, text = runs.run(reassign_drain=2)
-        assert code and "cancel it with -e reassign_cancel=true" in text, text
+        assert bed.info()["throttles_set_by"]["run"] == runs.newest().name
+        assert {one["direction"] for one in runs.locks().values()} == {"reassign"}
+        code, text = runs.run(reassign_drain=2, reassign_apply=True)
+        assert code and "cancel it with -e reassign_cancel=true" in text
 
-        # cancelled: nothing is in flight, no throttle is left, the plan is forgotten
+        # two runs at once: the second one changes nothing, nor does a module alone on a host of the cluster
+        dead = {one["run"] for one in runs.locks().values()}
+        first = runs.begin(reassign_drain=3, reassign_apply=True)
+        servers.wait_for(lambda: not dead & {one["run"] for one in runs.locks().values()}, 600, "the lock of the run")
         code, text = runs.run(reassign_cancel=True)
-        assert code == 0, text
-        found = bed.info()
-        assert found["reassignments"] == found["throttles"] == [] and not bed.record.exists() and not runs.plan.exists()
-        assert on(bed, 3) == 2
-        # a worker of Ansible outlives the process that was killed: it begins nothing again
-        servers.wait_for(lambda: not runs.workers(), 60, "the end of the killed run's worker")
-        assert all(len(one["replicas"]) == 2 for one in bed.admin().partitions.values()) and not bed.admin().in_flight()
+        assert code and "That run is at work" in text and bed.admin().in_flight()
+        alone = Bed(runs.home, brokers)
+        alone.options["state_dir"] = str(runs.home / "state-b1")
+        assert "is locked by run" in alone.move(state="cancelled")["msg"] and bed.admin().in_flight()
+        runs.kill(first)
 
-        code, text = runs.run(reassign_drain=3, reassign_apply=True, reassign_throttle_bytes_s=100_000_000)
-        assert code == 0 and on(bed, 3) == 0, text
-        assert bed.info()["throttles"] == [] and not runs.plan.exists()
-        code, text = runs.run(reassign_add="least_loaded", reassign_apply=True)
-        assert code == 0 and on(bed, 3), text
+        # a topic that is deleted: the rest goes on to its end, and nothing is left
+        client.delete_topics(["gone"])["gone"].result(60)
+        code, text = runs.run(reassign_drain=3, reassign_apply=True, **FAST)
+        assert code == 0 and on(bed, 3) == 0 and "no longer exist: gone-0" in text
+        assert set_at(bed) == [] and not bed.record.exists() and not runs.plan.exists()
+        assert {one["closed"] for one in runs.locks().values()} == {True} and len(runs.locks()) == 4
+        names = [event["name"] for event in events(runs.newest())]
+        assert {"reassigning", "reassigned", "ended"} <= set(names) and (runs.newest() / "index.html").exists()
+        assert "changed nothing" not in (runs.newest() / "index.html").read_text()
+        assert first_undo.read_text() == undo, "no run overwrites the undo of an earlier one"
+        # workers of Ansible outlive the processes that were killed: they wait for the end, and begin nothing
+        servers.wait_for(lambda: not runs.workers(), 600, "the end of the killed runs' workers")
+        assert bed.admin().in_flight() == {} and on(bed, 3) == 0 and set_at(bed) == []
+
+        # what undoes it leads back
+        path = runs.newest() / "reassign-undo.json"
+        assert str(path) in text.replace(" ", "")
+        code, text = runs.run(reassign_src=str(path), reassign_apply=True)
+        after = {one: found["replicas"] for one, found in bed.admin().partitions.items()}
+        assert code == 0 and after == {one: found for one, found in before.items() if one[0] != "gone"}
+        assert json.loads((runs.newest() / "reassign-undo.json").read_text())["partitions"], "that has one too"
+
+
+def test_a_cancellation_and_a_dead_host():
+    with cluster("reassign-cancel") as (brokers, bed, runs):
+        code, text = runs.run(reassign_drain=33, reassign_apply=True)
+        assert code and "broker 33 is not alive and has no replicas" in text
+
+        # a cancellation ends the move of an interrupted plan, and forgets the plan
+        killed = runs.begin(reassign_drain=3, reassign_apply=True, **SLOW)
+        servers.wait_for(lambda: bed.admin().in_flight(), 600, "partitions in flight")
+        runs.kill(killed)
+        code, text = runs.run(reassign_cancel=True)
+        assert code == 0 and bed.admin().in_flight() == {} and set_at(bed) == []
+        assert not bed.record.exists() and not runs.plan.exists() and on(bed, 3) == 2
+        servers.wait_for(lambda: not runs.workers(), 600, "the end of the killed run's worker")
+        assert bed.admin().in_flight() == {} and on(bed, 3) == 2, "it has begun nothing again"
+        mistyped = runs.home / "mistyped.json"
+        mistyped.write_text(json.dumps({"partitions": [{"topic": "ordres", "partition": 0, "replicas": [1]}]}))
+        code, text = runs.run(reassign_src=str(mistyped), reassign_apply=True)
+        assert code and "ordres-0 does not exist" in text and not runs.plan.exists()
+
+        # a broker on a dead host: the run says how to leave the host out, and drains it with a throttle
+        brokers[2].kill()
+        servers.wait_for(lambda: 3 not in bed.admin().brokers, 60, "broker 3 to be dead")
+        runs.hosts["b3"].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1)
+        runs.write()
+        code, text = runs.run(reassign_drain=3, reassign_apply=True, **FAST)
+        assert code and "-e quorumshift_exclude_hosts=" in text and on(bed, 3)
+        code, text = runs.run(reassign_drain=3, reassign_apply=True, quorumshift_exclude_hosts=["b3"], **FAST)
+        assert code == 0 and on(bed, 3) == 0 and set_at(bed) == []

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
+import subprocess
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import installation, node, own_node
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -142,3 +145,67 @@ def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(tmp_p
             assert plan("versions", "3.9.2", nodes(), [broker], **at)["needed"] == ""
             refused = plan("binaries", "3.7.2", nodes(), [broker], **at)["msg"]
             assert "inter.broker.protocol.version is 3.9 on b1, and Kafka 3.7.2 is older" in refused
+
+
+def test_a_controller_that_is_gone_keeps_metadata_version_low_until_it_registers_anew(tmp_path):
+    new = servers.libs_of("4.1.1")
+    addresses = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(2)]
+    voters = [f"{101 + index}@{address}" for index, address in enumerate(addresses)]
+    # with the default of 2 s the leader changes on a busy machine
+    patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
+    with servers.workdir("upgrade-gone") as home, servers.kraft_controllers(home, addresses, patient) as both:
+        kept, gone = both
+        with servers.kraft_broker(home, 1, ",".join(voters)) as broker:
+            admin_bed.ready([broker])
+
+            def nodes():
+                found = {"b1": facts(broker, "broker", tmp_path), "c1": facts(kept, "controller", tmp_path)}
+                found["b1"]["file"]["properties"]["advertised.listeners"] = f"PLAINTEXT://{broker.address}"
+                return found
+
+            def registered():
+                return (nodes()["c1"]["metadata_log"] or {}).get("controllers", {}).get("102")
+
+            old = servers.wait_for(registered, 60, "controller 102 registered")
+            (capped,) = plan("binaries", "4.1.1", nodes(), [broker])["capped"]
+            assert f"controller 102 is registered (record {old['registered_offset']} of the metadata log)" in capped
+            assert "It supports metadata.version 3.9-IV0 at most, so Kafka does not raise it to 4.1-IV1" in capped
+            assert "Start a controller 102 with Kafka 4.1.1 until it is registered anew" in capped
+
+            def state():
+                return (nodes()["c1"]["metadata_log"] or {}).get("quorum_state") or {"leaderId": 102}
+
+            gone.stop()
+            servers.wait_for(lambda: state()["leaderId"] != 102, 60, "controller 101 without the leader 102")
+            broker.stop()
+            kept.stop()
+            for server in (kept, broker):
+                server.configure({"controller.quorum.voters": voters[0]})
+                server.use(new)
+            kept.start()
+            broker.start()
+            admin_bed.ready([broker])
+            at = {"cluster_id": servers.CLUSTER_ID}
+            left = plan("versions", "4.1.1", nodes(), [broker], **at)
+            assert left["metadata_version"] == 27 and "controller 102 is registered" in left["capped"][0], left
+            stopped = plan("versions", "4.1.1", nodes(), [broker], token=left["needed"], **at)
+            assert stopped["failed"] and "Nothing was changed by this task" in stopped["msg"], stopped
+            raising = {"bootstrap_servers": [str(broker.address)], "controllers": left["controllers"]}
+            raising["features"] = {"metadata.version": 27}
+            refused = admin_bed.run("kafka_features", **raising)
+            assert "Controller 102 only supports versions 1-21" in refused["msg"], refused
+
+            # as docs/upgrades.md describes it: its file names the voters and itself, those of the quorum do not name it
+            gone.use(new)
+            shutil.rmtree(gone.properties["log.dirs"])
+            config = str(gone.home / "server.properties")
+            made = ["kafka.tools.StorageTool", "format", f"--cluster-id={servers.CLUSTER_ID}", "--config", config]
+            java = ["java", *servers.JVM_FLAGS, "-cp", f"{new}/*"]
+            subprocess.run([*java, *made], check=True, timeout=servers.START_SECONDS)
+            gone.start(lambda: True)
+            servers.wait_for(lambda: (registered() or old)["features"] != old["features"], 120, "102 registered anew")
+            gone.stop()
+            done = plan("versions", "4.1.1", nodes(), [broker], token=left["needed"], **at)
+            assert done["confirmed"] and done["capped"] == [], done
+            raised = admin_bed.run("kafka_features", **raising)
+            assert raised["changed"] and raised["finalized"]["metadata.version"] == 27, raised

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 
@@ -376,12 +378,79 @@ def test_plain_restarts_are_not_planned_during_a_migration():
         rolling_restart.plain_planned(module)
 
 
-def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller():
+class Admin:
+    """A cluster with these throttles."""
+
+    def __init__(self, configured):
+        self.configured = configured
+        self.brokers = {1: None}
+        self.partitions = {("t", 0): None}
+
+    def configs(self, resources, _keys):
+        return {one: values for one, values in self.configured.items() if one in resources}
+
+
+@pytest.fixture
+def throttles(monkeypatch):
+    configured = {}
+    monkeypatch.setattr(rolling_restart, "ClusterAdmin", lambda *_given: Admin(configured))
+    connections = SimpleNamespace(bootstrap=["b1:9092"], client=None, timeout=1)
+    monkeypatch.setattr(Module, "connections", connections, raising=False)
+    monkeypatch.setattr(Module, "warn", lambda self, text: self.warned.append(text), raising=False)
+    monkeypatch.setattr(Module, "warned", [], raising=False)
+    return configured
+
+
+RATE, REPLICAS = {"follower.replication.throttled.rate": "1000"}, {"follower.replication.throttled.replicas": "*"}
+
+
+@pytest.mark.parametrize("kind", ["restart_broker", "zk_migration", "zk"])
+@pytest.mark.parametrize(
+    "configured", [{}, {(4, "1"): RATE}, {(2, "t"): REPLICAS}, {(4, "1"): RATE, (2, "t"): REPLICAS}]
+)
+def test_a_throttle_that_an_earlier_move_left_is_named_before_a_roll(throttles, kind, configured):
+    throttles.update(configured)
+    facts = recorded.facts("reverting_migration_gone" if kind == "zk" else "zk")
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    module = Module(facts, kind, [], "planned")
+    module.nodes = facts["nodes"]
+    module.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[], cluster_id="c")
+    module.known_min_isr = {"orders": 1}
+    plan = rolling_restart.plain_planned if kind == "restart_broker" else rolling_restart.planned
+    if len(configured) == 2 and kind != "zk":
+        with pytest.raises(
+            Failed, match=r"broker 1: follower.replication.throttled.rate=1000.*remove them: kafka-configs.sh"
+        ):
+            plan(module)
+        return
+    assert plan(module)["plan"]["batches"]
+    assert len(module.warned) == bool(configured)
+
+
+def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch):
+    """It hides no throttle of another broker either."""
+
+    def configs(self, resources, _keys):
+        if (4, "1") in resources:
+            raise rolling_restart.WireError("b1:9092", "no answer")
+        return {one: values for one, values in self.configured.items() if one in resources}
+
+    monkeypatch.setattr(Admin, "configs", configs)
+    module = Module(recorded.facts("zk"), "restart_broker", [], "planned")
+    module.params["cluster_id"] = "c"
+    rolling_restart.require_no_throttles(module)
+    assert ["no answer" in text for text in module.warned] == [True]
+    throttles.update({(4, ""): RATE, (2, "t"): REPLICAS})
+    with pytest.raises(Failed, match="no node is stopped"):
+        rolling_restart.require_no_throttles(module)
+
+
+def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throttles):
     facts = recorded.facts("zk")
     facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"]["b1"]["node_id"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b1", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
-    module.params.update(canary=None, concurrency=3, since=0, ready=[])
+    module.params.update(canary=None, concurrency=3, since=0, ready=[], cluster_id="c")
     module.known_min_isr = {"orders": 1}
     plan = rolling_restart.plain_planned(module)["plan"]
     assert plan["batches"] == [["b3"], ["b2"], ["b1"]]  # b2 leads, b1 is the controller

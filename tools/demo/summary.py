@@ -58,6 +58,7 @@ def clients(verdict: dict[str, Any]) -> dict[str, Any]:
         "app_errors": sum(error["count"] for error in verdict["app_errors"]),
         "acked_per_second": verdict["run"]["acked_per_second"],
         "max_stall_ms": {**verdict["max_stall_ms"], "by_phase": by_phase},
+        "longest_wait_ms": verdict["longest_wait_ms"],
     }
 
 

@@ -82,9 +82,10 @@ def final(world: World) -> Any:
     nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
     zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
     files = {name: world.config_file(name).exists() for name in IDS}
-    return json.loads(
-        json.dumps([nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], state["stubs"]])
-    )
+    members = {name: (one["state"], one["mode"]) for name, one in state["stubs"].get("members", {}).items()}
+    stubs = {**state["stubs"], "members": members}
+    found = [nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], stubs]
+    return json.loads(json.dumps(found))
 
 
 def is_clean_up(call: dict[str, Any]) -> bool:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts that a rollback excludes: whether it may, and the facts without them. Pure, over collected facts
-(probes.cluster.collect).
+"""Hosts that a rollback or a reassignment excludes: whether it may, and the facts without them. Pure, over collected
+facts (probes.cluster.collect).
 
 A broker that is down serves no client, and its log stays on its disk. The rollback must keep the in-sync replicas of
 the other brokers. A controller that is down may have voted for changes that only one other controller has on disk.
@@ -62,8 +62,8 @@ def _why(
     facts: ClusterFacts, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str
 ) -> str | None:
     """Return why, without the hosts' names."""
-    if direction != run_lock.BACK:
-        return "only a rollback may exclude hosts"
+    if direction not in (run_lock.BACK, run_lock.REASSIGN):
+        return "only a rollback or a reassignment may exclude hosts"
     unknown = sorted(host for host, node in excluded.items() if not node["role"])
     if unknown:
         return f"{', '.join(unknown)} is in neither of the groups kafka_broker and kafka_controller"
@@ -81,7 +81,7 @@ def _why(
     left = {node["role"] for node in facts["nodes"].values()}
     if "broker" not in left:
         return "no broker is left"
-    if "controller" not in left:
+    if "controller" not in left and direction == run_lock.BACK:
         return "no controller is left, so it is unknown what the quorum has committed"
     return None
 

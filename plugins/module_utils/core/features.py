@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Features of a cluster (KIP-584): what each node supports, which update is allowed, names of levels. Pure.
 
-Sources: MetadataVersion.java, KRaftVersion, TransactionVersion and GroupVersion (3.9 to 4.1); FeatureControlManager.
+Source: FeatureControlManager. core.kafka_releases has the levels of each release.
 """
 
 from __future__ import annotations
@@ -11,36 +11,12 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
+from . import kafka_releases as table
+
 METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 NO_EPOCH = -1
 """The epoch of finalized features of a node that serves none."""
-# the metadata.version of the first and the last level of each release; levels between them count on
-_FIRST_LEVELS = {
-    "3.0": (1, 1),
-    "3.1": (0, 2),
-    "3.2": (0, 3),
-    "3.3": (0, 4),
-    "3.4": (0, 8),
-    "3.5": (0, 9),
-    "3.6": (0, 12),
-    "3.7": (0, 15),
-    "3.8": (0, 20),
-    "3.9": (0, 21),
-    "4.0": (0, 22),
-    "4.1": (0, 26),
-}
-_END = 28
-
-
-def _names() -> Dict[int, str]:
-    named, releases = {}, list(_FIRST_LEVELS.items())
-    for index, (release, (number, first)) in enumerate(releases):
-        end = releases[index + 1][1][1] if index + 1 < len(releases) else _END
-        named.update({level: f"{release}-IV{number + level - first}" for level in range(first, end)})
-    return named
-
-
-LEVEL_NAMES = _names()
+LEVEL_NAMES = table.LEVELS
 """Name of each level of metadata.version, as MetadataVersion.version()."""
 
 
@@ -82,21 +58,10 @@ def level_of(feature: str, text: object) -> int:
         if found:
             return max(found)
         raise FeatureError(
-            f"metadata.version {written!r} is unknown: give a level as a number, or a release from 3.0 to 4.1 as "
-            "'3.9' or '3.9-IV0'"
+            f"metadata.version {written!r} is unknown: give a level as a number, or a release up to "
+            f"{LEVEL_NAMES[max(LEVEL_NAMES)].partition('-')[0]} as '3.9' or '3.9-IV0'"
         )
     raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers")
-
-
-def highest_of(release: Tuple[int, int]) -> int | None:
-    """Return the highest metadata.version of a release as (3, 9); None for a release that is not known."""
-    written = f"{release[0]}.{release[1]}"
-    return level_of(METADATA_VERSION, written) if written in _FIRST_LEVELS else None
-
-
-def oldest_of_4() -> int:
-    """Return the lowest metadata.version that Kafka 4 supports, 3.3-IV3 (MetadataVersion.MINIMUM_VERSION)."""
-    return level_of(METADATA_VERSION, "3.3-IV3")
 
 
 def highest_common(feature: str, supported: Mapping[str, Mapping[str, Range]]) -> int:
@@ -151,11 +116,6 @@ def refusal(
             "(quorumshift.kafka.status shows the next step)"
         )
     for one in changes:
-        if one.feature == KRAFT_VERSION and static_voters:
-            return (
-                "kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka 3.9 reports "
-                "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
-            )
         if not any(one.feature in nodes for nodes in supported.values()):
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
             return f"no node knows the feature {one.feature}. Known features: {known}"
@@ -169,6 +129,8 @@ def refusal(
                 f"{one.feature} {name_of(one.feature, one.after)} (level {one.after}) is outside the range of "
                 f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support"
             )
+        if one.feature == KRAFT_VERSION and static_voters:
+            return _of_static_voters(supported)
         if one.lowers and downgrade == "no":
             return (
                 f"{one.feature} would go down from {name_of(one.feature, one.before)} (level {one.before}) to "
@@ -176,6 +138,31 @@ def refusal(
                 "unsafe to accept the loss of metadata"
             )
     return None
+
+
+def release_of(found: Mapping[str, Range]) -> Tuple[int, int] | None:
+    """Return the release of a node that supports these levels, None if the table has none with the same."""
+    for release, known in table.RELEASES.items():
+        if {name: Range(*levels[:2]) for name, levels in known["features"].items()} == dict(found):
+            return release
+    return None
+
+
+def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
+    """Return why kraft.version stays as it is, by what the nodes' releases do with static voters."""
+    found = {release_of(levels) for levels in supported.values()}
+    named = " and ".join(f"{one[0]}.{one[1]}" for one in sorted(found - {None}))
+    if None not in found and not any(table.RELEASES[one]["moves_voters"] for one in found):
+        return (
+            f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} reports "
+            "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
+        )
+    named = f"{named or 'here'} {'may make' if None in found else 'makes'}"
+    return (
+        f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} them "
+        "dynamic for good, and the nodes' files go on naming static ones. Use Kafka's own tools and guide "
+        "for this step (KIP-853)"
+    )
 
 
 def _has(found: Range | None, level: int) -> bool:

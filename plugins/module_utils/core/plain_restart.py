@@ -13,10 +13,11 @@ from ..facts import ClusterFacts, Partitions
 from . import advice, gates, phase, restart
 
 UNAVOIDABLE = "unavoidable"
+RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
-    """Return why no node of this cluster may make a plain restart, None when one may."""
+def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
+    """Return why no node of this cluster may make a plain restart, or `what` may not begin; None when it may."""
     restore = phase.restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]
@@ -24,7 +25,7 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
     if detected.phase in gates.PLAIN_PHASES:
         return None
     return (
-        f"The phase is {detected.phase}: a migration is under way. A plain restart needs one of "
+        f"The phase is {detected.phase}: a migration is under way. {what} needs one of "
         f"{', '.join(gates.PLAIN_PHASES)}. Finish the migration with quorumshift.kafka.migrate, or take it back with "
         "quorumshift.kafka.rollback"
     )

@@ -94,6 +94,13 @@ CHECKS = (
     Check("partitions", "Partition health", "blocks", "KIP-866, no broker offline", replicas.partitions),
     Check("reassignments", "Reassignments", "blocks", "ZkMigrationClient does not copy /admin", replicas.reassignments),
     Check(
+        "throttles",
+        "Replication throttles",
+        "blocks",
+        "KIP-73, kafka-reassign-partitions --throttle",
+        replicas.throttles,
+    ),
+    Check(
         "dead_replicas",
         "Replicas of dead brokers",
         "blocks",

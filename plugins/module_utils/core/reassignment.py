@@ -8,7 +8,11 @@ A reassignment in flight has R, adding and removing replicas; R minus the removi
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+import hashlib
+import re
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+
+from .advice import shown as _few
 
 Partition = Tuple[str, int]
 """A topic and the number of its partition."""
@@ -19,7 +23,11 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = (
     "follower.replication.throttled.replicas",
 )
 THROTTLES = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
+RATES, REPLICAS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 TOPIC, BROKER = 2, 4  # ConfigResource.Type
+Resource = Tuple[int, str]
+"""A resource type and a name; the name of the brokers' default is empty."""
+Configs = Mapping[Resource, Mapping[str, str]]
 
 DONE, START, UNDER_WAY, OTHER_WAY = "done", "start", "under way", "other way"
 
@@ -32,15 +40,29 @@ class Step(NamedTuple):
     """What is to be done for one partition.
 
     `state`: DONE, START, UNDER_WAY (in flight to the wanted replicas) or OTHER_WAY (in flight elsewhere). `replicas`: R
-    now. `adding` and `removing`: what remains to be done.
+    now. `has`: R without the replicas that a reassignment in flight adds. `adding` and `removing`: what remains to be
+    done.
     """
 
     partition: Partition
     state: str
     replicas: Tuple[int, ...]
+    has: Tuple[int, ...]
     wanted: Tuple[int, ...]
     adding: Tuple[int, ...]
     removing: Tuple[int, ...]
+
+
+class Throttle(NamedTuple):
+    """One value that throttles replication, at a topic or a broker; the brokers' default has no name."""
+
+    kind: int
+    name: str
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{'topic' if self.kind == TOPIC else 'broker'} {self.name or '(default)'}: {self.key}={self.value}"
 
 
 def named(partition: Partition) -> str:
@@ -48,34 +70,73 @@ def named(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-def parsed(content: object) -> Dict[Partition, Tuple[int, ...]]:
+def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
     """Return {partition: replicas} of a reassignment as kafka-reassign-partitions writes it; raise ReassignmentError.
 
     `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. An entry without replicas, which
-    names a partition to cancel, has no replicas.
+    names a partition to cancel, has no replicas. `texts`: whether a number may also be a text of digits, as Ansible
+    makes of a template.
     """
-    listed = content.get("partitions") if isinstance(content, Mapping) else None
-    if not isinstance(listed, list):
-        raise ReassignmentError("a reassignment is {version: 1, partitions: [{topic, partition, replicas}]}")
-    if content.get("version", 1) != 1:  # type: ignore[attr-defined]
-        raise ReassignmentError(f"version {content['version']!r} of reassignments is unknown, use 1")  # type: ignore
+    if not isinstance(content, Mapping):
+        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM}")
+    version = content.get("version", 1)
+    if isinstance(version, bool) or version != 1 or not isinstance(version, int):
+        raise ReassignmentError(f"version is {_typed(version)}, and only version 1 of reassignments is known")
     found: Dict[Partition, Tuple[int, ...]] = {}
-    for one in listed:
-        try:
-            key = str(one["topic"]), int(one["partition"])
-            replicas = tuple(int(replica) for replica in one.get("replicas") or ())
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ReassignmentError(f"{one!r} needs a topic, a partition and replicas, which are numbers") from None
+    for index, one in enumerate(_listed(content.get("partitions"), "partitions")):
+        where = f"partitions[{index}]"
+        if not isinstance(one, Mapping):
+            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM}")
+        topic = one.get("topic")
+        if not isinstance(topic, str) or not topic:
+            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic")
+        key = topic, _number(one.get("partition"), f"{where}.partition", texts)
+        listed = _listed(one["replicas"], f"{where}.replicas") if "replicas" in one else []
+        replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
             raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries")
         if len(set(replicas)) != len(replicas):
-            raise ReassignmentError(f"{named(key)} names a broker twice: {list(replicas)}")
-        if any(directory != "any" for directory in one.get("log_dirs") or ()):
+            raise ReassignmentError(f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once")
+        directories = _listed(one["log_dirs"], f"{where}.log_dirs") if "log_dirs" in one else []
+        if any(directory != "any" for directory in directories):
             raise ReassignmentError(
                 f"{named(key)} names log directories, and moves between directories are not supported. Use 'any'"
             )
+        if directories and len(directories) != len(replicas):
+            raise ReassignmentError(
+                f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or none"
+            )
         found[key] = replicas
     return found
+
+
+_FORM = "A reassignment is {version: 1, partitions: [{topic, partition, replicas}]}"
+_LARGEST = (1 << 31) - 1
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def _typed(value: object) -> str:
+    """Return a value with its type in JSON's words."""
+    if value is None:
+        return "null or missing"
+    kinds = ((bool, "a boolean"), ((int, float), "a number"), (str, "a text"), (Mapping, "an object"))
+    kind = next((text for one, text in kinds if isinstance(value, one)), "a list")  # type: ignore[arg-type]
+    text = repr(value)
+    return f"{kind}, {text if len(text) <= 60 else text[:60] + '...'}"
+
+
+def _listed(value: object, where: str) -> list:
+    if not isinstance(value, list):
+        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list")
+    return value
+
+
+def _number(value: object, where: str, texts: bool) -> int:
+    if texts and isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise ReassignmentError(f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST}")
+    return value
 
 
 def written(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
@@ -106,7 +167,8 @@ def steps(
         else:
             state, has = (DONE if now == end else START), list(now)
         adding = tuple(one for one in end if one not in has)
-        found.append(Step(partition, state, now, end, adding, tuple(one for one in now if one not in end)))
+        removing = tuple(one for one in now if one not in end)
+        found.append(Step(partition, state, now, tuple(has), end, adding, removing))
     return found
 
 
@@ -116,8 +178,10 @@ def refusal(
     brokers: Iterable[int],
     additional: bool,
     legacy: str | None,
+    shrink: str | None = None,
 ) -> str | None:
-    """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has."""
+    """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has.
+    `shrink`: the token with which fewer replicas were accepted."""
     begun = [one for one in found if one.state in (START, OTHER_WAY)]
     if not begun:
         return None
@@ -125,18 +189,30 @@ def refusal(
     for one in begun:
         if not one.wanted:
             return f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas"
+        if one.adding and not alive.intersection(one.has):
+            return (
+                f"{named(one.partition)} has no live replica from which {_brokers(one.adding)} could copy: its "
+                f"replicas are {list(one.has)}. Start one of them, or leave the partition out"
+            )
         dead = [broker for broker in one.adding if broker not in alive]
         if dead:
             return (
                 f"{named(one.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
                 f"{sorted(alive)}. Start it, or choose another"
             )
+    fewer = shrunk(begun)
+    if fewer and shrink != shrink_token(fewer):
+        listed = _few(list(map(_change, fewer)))
+        return (
+            f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
+            f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module"
+        )
     wanted = {one.partition for one in found if one.state == UNDER_WAY}
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
-            f"{len(other)} partitions are in flight already ({_few(map(named, other))}). Wait until they are done, set "
-            "additional: true to start more, or cancel them with state: cancelled"
+            f"{len(other)} partitions are in flight already ({_few(list(map(named, other)))}). Wait until they are "
+            "done, set additional: true to start more, or cancel them with state: cancelled"
         )
     if legacy and not additional:
         return (
@@ -144,6 +220,21 @@ def refusal(
             "what this task asks overrides them. Wait until it is gone, or set additional: true"
         )
     return None
+
+
+def shrunk(found: Iterable[Step]) -> List[Step]:
+    """Return the steps that leave a partition fewer replicas than it has."""
+    return [one for one in found if len(one.wanted) < len(one.has)]
+
+
+def _change(step: Step) -> str:
+    return f"{named(step.partition)} from {len(step.has)} to {len(step.wanted)}"
+
+
+def shrink_token(fewer: Iterable[Step]) -> str:
+    """Return the token that accepts fewer replicas: of these partitions, from and to these numbers."""
+    text = ",".join(sorted(f"{named(one.partition)}:{len(one.has)}:{len(one.wanted)}" for one in fewer))
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def shown(found: Sequence[Step]) -> Dict[str, str]:
@@ -181,12 +272,13 @@ def broker_id(text: str) -> int:
 
 
 def throttles(
-    found: Sequence[Step], rate: int, current: Mapping[Tuple[int, str], Mapping[str, str]]
-) -> Dict[Tuple[int, str], Dict[str, str]]:
+    found: Sequence[Step], rate: int, current: Configs, alive: Collection[int]
+) -> Dict[Resource, Dict[str, str]]:
     """Return {(resource type, name): {key: value}} that throttles these steps, added to the `current` values.
 
     As kafka-reassign-partitions does: replicas that a partition has are throttled as leaders, the adding ones as
-    followers, and the rate is set at each of these brokers. A topic whose value is `*` keeps it.
+    followers, and the rate is set at each of these brokers that is `alive`: only the broker itself takes its configs. A
+    topic whose value is `*` keeps it.
     """
     leaders: Dict[str, set] = {}
     followers: Dict[str, set] = {}
@@ -198,8 +290,8 @@ def throttles(
         has = [broker for broker in one.replicas if broker not in one.adding]
         leaders.setdefault(topic, set()).update(f"{number}:{broker}" for broker in has)
         followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in one.adding)
-        brokers.update(has, one.adding)
-    changes: Dict[Tuple[int, str], Dict[str, str]] = {}
+        brokers.update(broker for broker in (*has, *one.adding) if broker in alive)
+    changes: Dict[Resource, Dict[str, str]] = {}
     for key, members in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
         for topic, listed in members.items():
             former = current.get((TOPIC, topic), {}).get(key, "")
@@ -211,11 +303,7 @@ def throttles(
     return changes
 
 
-def remembered(
-    record: Sequence[Mapping[str, Any]],
-    changes: Mapping[Tuple[int, str], Mapping[str, str]],
-    current: Mapping[Tuple[int, str], Mapping[str, str]],
-) -> List[Dict[str, Any]]:
+def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
     """Return the record of throttles with these `changes` in it: [{type, name, key, ours, former}].
 
     `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
@@ -232,11 +320,79 @@ def remembered(
     return [kept[key] for key in sorted(kept)]
 
 
+def foreign(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
+    """Return the throttles among the `current` values that are not those of the record."""
+    ours = {(one["type"], one["name"], one["key"]): one["ours"] for one in record}
+    return [one for one in throttles_in(current) if one.value not in ours.get(one[:3], ())]
+
+
+def throttles_in(configs: Configs) -> List[Throttle]:
+    """Return all replication throttles among these values."""
+    return [
+        Throttle(kind, name, key, values[key])
+        for (kind, name), values in sorted(configs.items())
+        for key in THROTTLES
+        if values.get(key)
+    ]
+
+
+def throttled(configs: Configs) -> List[str]:
+    """Return the topics where both halves of a throttle meet: listed replicas, and the rate of one of their brokers."""
+    found = set()
+    for rate, replicas in zip(RATES, REPLICAS):
+        slow = {name for (kind, name), values in configs.items() if kind == BROKER and values.get(rate)}
+        for (kind, topic), values in configs.items():
+            listed = (values.get(replicas) if kind == TOPIC else None) or ""
+            brokers = {text.rpartition(":")[2] for text in listed.split(",")}
+            if listed and slow and (listed.strip() == "*" or "" in slow or brokers & slow):
+                found.add(topic)
+    return sorted(found)
+
+
+def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
+    """Return what throttles are set, what to do, and whether they slow replicas down now; None without any.
+
+    Half a throttle, a rate without replicas or replicas without a rate, slows nothing down until the other half comes.
+    """
+    found = throttles_in(configs)
+    if not found:
+        return None
+    slow = throttled(configs)
+    seen = _few([str(one) for one in found])
+    if slow:
+        seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
+    else:
+        seen += ". They slow nothing down yet: one half of the throttle, rate or replicas, is missing"
+    do = f"wait for the end of the move that set them. If none is in flight, remove them: {removal(found, bootstrap)}"
+    return seen, do, bool(slow)
+
+
+def removal(found: Iterable[Throttle], bootstrap: str) -> str:
+    """Return the commands that remove throttles, to be pasted into a shell."""
+    names: Dict[Tuple[int, str], List[str]] = {}
+    keys: Dict[Resource, List[str]] = {}
+    for one in found:
+        keys.setdefault((one.kind, one.name), []).append(one.key)
+    for (kind, name), listed in keys.items():
+        names.setdefault((kind, ",".join(sorted(listed))), []).append(name)
+    words = f"kafka-configs.sh --bootstrap-server {bootstrap} --alter"
+    commands = []
+    for (kind, delete), of_kind in sorted(names.items()):
+        entity = f"{words} --delete-config {delete} --entity-type {'topics' if kind == TOPIC else 'brokers'}"
+        commands += [f"{entity} --entity-default"] if "" in of_kind else []
+        named_ones = sorted((name for name in of_kind if name), key=lambda name: (len(name), name))
+        if len(named_ones) == 1:
+            commands.append(f"{entity} --entity-name {named_ones[0]}")
+        elif named_ones:
+            commands.append(f"for name in {' '.join(named_ones)}; do {entity} --entity-name $name; done")
+    return "; ".join(commands)
+
+
 def restored(
-    record: Sequence[Mapping[str, Any]], current: Mapping[Tuple[int, str], Mapping[str, str]]
-) -> Tuple[Dict[Tuple[int, str], Dict[str, str | None]], List[str]]:
+    record: Sequence[Mapping[str, Any]], current: Configs
+) -> Tuple[Dict[Resource, Dict[str, str | None]], List[str]]:
     """Return the changes that remove our throttles, and what is left because someone else has changed it since."""
-    changes: Dict[Tuple[int, str], Dict[str, str | None]] = {}
+    changes: Dict[Resource, Dict[str, str | None]] = {}
     left = []
     for one in record:
         resource = one["type"], one["name"]
@@ -246,8 +402,7 @@ def restored(
         if now in one["ours"]:
             changes.setdefault(resource, {})[one["key"]] = one["former"]
         elif now is not None:
-            kind = "topic" if one["type"] == TOPIC else "broker"
-            left.append(f"{kind} {one['name']}: {one['key']}={now}")
+            left.append(str(Throttle(one["type"], one["name"], one["key"], now)))
     return changes, left
 
 
@@ -262,6 +417,10 @@ def drain(
     It goes to a rack that the partition's other replicas are not on, if there is one, and there to the broker with the
     fewest replicas. `racks`: {live broker: rack}.
     """
+    if broker not in racks and not any(broker in replicas for replicas in assignments.values()):
+        raise ReassignmentError(
+            f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the id"
+        )
     load = _load(assignments, racks)
     moved = {}
     for partition, replicas in sorted(assignments.items()):
@@ -353,8 +512,3 @@ def _load(assignments, racks):
 
 def _brokers(ids: Sequence[int]) -> str:
     return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, ids))
-
-
-def _few(texts: Iterable[str]) -> str:
-    listed = list(texts)
-    return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")

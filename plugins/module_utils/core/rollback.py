@@ -43,9 +43,11 @@ def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) ->
         why = "was created in KRaft mode" if detected.phase == phase.KRAFT_NATIVE else "has ended its migration"
         return f"The phase is {detected.phase}. A cluster that {why} cannot be rolled back to ZooKeeper"
     if detected.phase == phase.UNKNOWN and not facts["zookeeper"].get("reached"):
+        brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
+        answer = sum(1 for node in brokers if node.get("running"))
         return (
             f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}. A rollback needs ZooKeeper: repair its "
-            "quorum first. Meanwhile the brokers serve clients under the KRaft controllers"
+            f"quorum first. {answer} of {len(brokers)} brokers answer"
         )
     if detected.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in detected.blocks)

@@ -19,7 +19,7 @@ from typing import Mapping, NamedTuple
 from ..facts import NodeFacts, RestartRecord, RunLock
 from . import run_outcome
 
-FORWARD, BACK, RESTORE, RESTART = "forward", "back", "restore", "restart"
+FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
 _PROCESS = ("boot_id", "pid_namespace")
 
 

@@ -32,6 +32,7 @@ CHANGES: dict[str, Mapping[str, tuple]] = {
     "controller_wipe": {},
     "kafka_home": {"state": ("switched",)},
     "node_restart": {},
+    "partition_reassignment": {},
     "restore_zk_controller": {},
     "service_stop": {},
     "zk_leftovers": {"state": ("absent",)},

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A rolling upgrade of Kafka's binaries: which nodes need it, in which order, and why one may not begin. Pure.
 
-Sources: Kafka's documentation, "Upgrading" of 3.9, 4.0 and 4.1; the keys of KafkaConfig in the jars of 3.9.2, 4.0.1 and
-4.1.1, compared. An upgrade has two steps. The binaries can be taken back as long as the second step was not made, which
-raises inter.broker.protocol.version in ZooKeeper mode, and metadata.version in KRaft mode.
+Source: Kafka's documentation, "Upgrading". An upgrade has two steps. The binaries can be taken back as long as the
+second step was not made, which raises inter.broker.protocol.version in ZooKeeper mode, and metadata.version in KRaft
+mode. core.levels has what finalized levels allow.
 """
 
 from __future__ import annotations
@@ -13,48 +13,21 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..facts import NodeFacts
-from . import features, releases
+from . import features, levels, releases
 from .advice import shown
 from .transitions import BROKER
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
 PROTOCOL = "inter.broker.protocol.version"
-LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, (4, 0)
-# The oldest software and metadata.version from which Kafka 4 can be reached
-OLDEST_FOR_4 = (3, 3)
-JAVA_OF_4 = 17
+LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
+JAVA_OF_4 = releases.java_of(FIRST_WITHOUT)
 
-# What to set in place of a key that a release does not know any more, "" if nothing replaces it
-_UNREPLACED = """
-alter.config.policy.kraft.compatibility.enable auto.include.jmx.reporter broker.id.generation.enable
-control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
-eligible.leader.replicas.enable inter.broker.protocol.version leader.imbalance.per.broker.percentage
-log.message.downconversion.enable log.message.format.version offsets.commit.required.acks
-password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
-password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret reserved.broker.max.id
-zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms
-zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
-zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location
-zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol
-zookeeper.ssl.truststore.location zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
-"""
-REMOVED: Dict[Tuple[int, int], Dict[str, str]] = {
-    (4, 0): {
-        **dict.fromkeys(_UNREPLACED.split(), ""),
-        "delegation.token.master.key": "delegation.token.secret.key",
-        "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and "
-        "log.message.timestamp.after.max.ms",
-    },
-    (4, 1): dict.fromkeys(
-        (
-            "group.coordinator.new.enable",
-            "group.share.max.groups",
-            "metadata.log.segment.min.bytes",
-            "share.fetch.max.fetch.records",
-        ),
-        "",
-    ),
+# What to set in place of a key that a release does not know any more; nothing replaces the others
+_REPLACED_BY = {
+    "delegation.token.master.key": "delegation.token.secret.key",
+    "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and "
+    "log.message.timestamp.after.max.ms",
+    "unstable.metadata.versions.enable": "unstable.feature.versions.enable",
 }
 
 
@@ -114,14 +87,22 @@ def binaries(
 
 
 def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
-    """Return the keys of properties files that the target does not know any more, {host: {key: what to set instead}}.
+    """Return the keys of properties files that the target does not know, {host: {key: what to set instead, or ''}}.
 
     `files`: {host: properties}.
     """
-    release = releases.release(target) or (0, 0)
-    keys = {key: more for known, all_keys in REMOVED.items() if known <= release for key, more in all_keys.items()}
-    found = {host: {key: keys[key] for key in sorted(values) if key in keys} for host, values in sorted(files.items())}
-    return {host: one for host, one in found.items() if one}
+    found = {}
+    for host, values in sorted(files.items()):
+        keys = sorted(releases.unknown_keys(target, values))
+        if keys:
+            found[host] = {key: _instead(key, target) for key in keys}
+    return found
+
+
+def _instead(key: str, target: str) -> str:
+    """Return what to set in place of a key, '' if the target does not know that either."""
+    more = _REPLACED_BY.get(key, "")
+    return "" if releases.unknown_keys(target, more.split(" and ")) else more
 
 
 def refusals(
@@ -129,8 +110,12 @@ def refusals(
     target: str,
     in_zookeeper_mode: bool,
     finalized: Mapping[str, int],
+    announced: levels.Announced | None = None,
 ) -> List[str]:
-    """Return why the binaries may not be changed to the target, as sentences. `finalized`: levels of the features."""
+    """Return why the binaries may not be changed to the target, as sentences.
+
+    `finalized`: levels of the features; `announced`: of levels.announced.
+    """
     release = releases.release(target)
     if release is None:
         return [f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its jar"]
@@ -156,23 +141,8 @@ def refusals(
         )
     if in_zookeeper_mode:
         return reasons + _over_protocol(found, target, release)
-    reasons += _over_features(target, release, finalized)
-    if release >= FIRST_WITHOUT:
-        for version in versions:
-            older = releases.release(version)
-            if older is not None and older < OLDEST_FOR_4:
-                reasons.append(
-                    f"Kafka {version} cannot be upgraded to {target} at once. Upgrade to "
-                    f"{releases.written(LAST_WITH_ZOOKEEPER)} first, with its metadata.version"
-                )
-        level, least = finalized.get(features.METADATA_VERSION, 0), features.oldest_of_4()
-        if level < least:
-            reasons.append(
-                f"metadata.version is {features.name_of(features.METADATA_VERSION, level)}, and Kafka {target} needs "
-                f"{features.name_of(features.METADATA_VERSION, least)} at least. Raise it first, with the second step "
-                "of this playbook or quorumshift.kafka.kafka_features"
-            )
-    return reasons
+    running = {releases.release(version) for version in versions} - {None}
+    return reasons + levels.refusals(target, running, finalized, announced)
 
 
 def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
@@ -196,8 +166,13 @@ def token(cluster_id: str, target: str) -> str:
 def level_of_target(target: str, highest_common: int) -> int:
     """Return the metadata.version of a release; of one that the tool does not know, the highest that all nodes
     support."""
-    known = features.highest_of(releases.release(target) or (0, 0))
-    return min(known, highest_common) if known else highest_common
+    return min(highest_level(target, {}), highest_common) or highest_common
+
+
+def highest_level(target: str, announced: levels.Announced) -> int:
+    """Return the highest metadata.version of a release, 0 if it is not known."""
+    known = levels.ranges(releases.release(target) or (0, 0), announced) or {}
+    return known[features.METADATA_VERSION].highest if features.METADATA_VERSION in known else 0
 
 
 def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
@@ -264,23 +239,3 @@ def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, i
         f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
         f"go back. Choose a release from {value} on"
     ]
-
-
-def _over_features(target: str, release: Tuple[int, int], finalized: Mapping[str, int]) -> List[str]:
-    highest = features.highest_of(release)
-    level = finalized.get(features.METADATA_VERSION, 0)
-    reasons = []
-    if highest is not None and level > highest:
-        reasons.append(
-            f"metadata.version is {features.name_of(features.METADATA_VERSION, level)}, and Kafka {target} supports "
-            f"{features.name_of(features.METADATA_VERSION, highest)} at most. Lower it first where Kafka allows it, "
-            "with quorumshift.kafka.kafka_features and downgrade: safe"
-        )
-    others = sorted(set(finalized) - {features.METADATA_VERSION, features.KRAFT_VERSION})
-    if release < FIRST_WITHOUT and others:
-        named = ", ".join(f"{name} {finalized[name]}" for name in others)
-        reasons.append(
-            f"{named} is finalized, and Kafka {target} does not know it. Delete it first, with "
-            "quorumshift.kafka.kafka_features and downgrade: safe"
-        )
-    return reasons

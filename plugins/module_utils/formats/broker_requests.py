@@ -225,9 +225,12 @@ def metadata(topics: Iterable[str] | None) -> bytes:
     return listed + _FALSE + _FALSE + NO_TAGS
 
 
-def configs(resources: Iterable[Tuple[int, str]], synonyms: bool) -> bytes:
-    """Return a request for all configs of each (resource type, name), optionally with their synonyms."""
-    listed = compact_array(struct.pack(">b", kind) + compact_string(name) + _NULL + NO_TAGS for kind, name in resources)
+def configs(resources: Iterable[Tuple[int, str]], synonyms: bool, keys: Iterable[str] | None = None) -> bytes:
+    """Return a request for configs of each (resource type, name): all or `keys`, optionally with their synonyms."""
+    wanted = _NULL if keys is None else compact_array(map(compact_string, keys))
+    listed = compact_array(
+        struct.pack(">b", kind) + compact_string(name) + wanted + NO_TAGS for kind, name in resources
+    )
     return listed + (_TRUE if synonyms else _FALSE) + _FALSE + NO_TAGS
 
 

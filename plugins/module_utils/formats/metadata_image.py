@@ -221,6 +221,7 @@ class Image:
             "end_points": fields["endPoints"],
             "rack": fields["rack"],
             "log_dirs": fields["logDirs"],
+            "features": _features(fields),
             "registered_offset": record.offset,
             "changed_offset": record.offset,
         }
@@ -255,8 +256,13 @@ class Image:
             "incarnation_id": fields["incarnationId"],
             "zk_migration_ready": fields["zkMigrationReady"],
             "end_points": fields["endPoints"],
+            "features": _features(fields),
             "registered_offset": record.offset,
         }
+
+    def _unregister_controller(self, fields, record):
+        if self.controllers.pop(fields["controllerId"], None) is not None:
+            self._remove("controllers", fields["controllerId"], record)
 
     def _zk_migration_state(self, fields, record):
         value = fields["zkMigrationState"]
@@ -282,6 +288,11 @@ def acl_content(fields: Dict[str, Any]) -> tuple:
 
 
 ACL_FIELDS = ("resourceType", "patternType", "resourceName", "principal", "host", "operation", "permissionType")
+
+
+def _features(fields: Dict[str, Any]) -> Dict[str, List[int]]:
+    """Return the levels that a registration supports, {feature: [lowest, highest]}."""
+    return {one["name"]: [one["minSupportedVersion"], one["maxSupportedVersion"]] for one in fields["features"]}
 
 
 def _directories(values: list, change: Dict[str, Any]) -> List[str]:
@@ -312,6 +323,7 @@ _CLUSTER = {
     "UNFENCE_BROKER_RECORD": Image._unfence_broker,
     "BROKER_REGISTRATION_CHANGE_RECORD": Image._change_broker,
     "REGISTER_CONTROLLER_RECORD": Image._register_controller,
+    "UNREGISTER_CONTROLLER_RECORD": Image._unregister_controller,
     "ZK_MIGRATION_STATE_RECORD": Image._zk_migration_state,
 }
 _APPLY = {

@@ -17,6 +17,7 @@ from typing import AbstractSet, Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
     CONTROL_RECORDS,
+    LATER,
     RECORDS,
     default_of,
 )
@@ -60,7 +61,7 @@ def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
 def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> tuple[int, int, int]:
     """Return the frame of a record value: api key, version, and position of the body.
 
-    `known`: the types that must be known (None: all). Raises UnknownRecord.
+    `known`: the types that must be known (None: all), also as a later Kafka writes them. Raises UnknownRecord.
     """
     frame, api_key, version, body = data[start], data[start + 1], data[start + 2], start + 3
     if (frame | api_key | version) & 0x80:
@@ -74,7 +75,7 @@ def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> 
     schema = RECORDS.get(api_key)
     if schema is None:
         raise UnknownRecord(f"record type {api_key} does not exist in Kafka 3.9")
-    if version > schema.latest:
+    if version > schema.latest and (known is None or version > LATER.get(api_key, 0)):
         raise UnknownRecord(f"{schema.name} version {version}, Kafka 3.9 has 0 to {schema.latest}")
     return api_key, version, body
 

@@ -232,8 +232,12 @@ RECORDS = {
             _FEATURES,
         ),
     ),
+    29: Schema("UNREGISTER_CONTROLLER_RECORD", 0, (Field("controllerId", "int32"),)),
 }
-"""Metadata record types by api key."""
+"""Metadata record types by api key: those of Kafka 3.9, and what a later Kafka writes of brokers and controllers."""
+
+LATER = {0: 4, 17: 3}
+"""The highest version in Kafka 4.4 of types with more versions there, whose new fields are tagged, so skipped."""
 
 API_KEYS = {schema.name: api_key for api_key, schema in RECORDS.items()}
 """Api keys by the name of the record type."""

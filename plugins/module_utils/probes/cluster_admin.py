@@ -24,7 +24,8 @@ from .socket_wire import ProtocolError, WireError
 _NOT_CONTROLLER = 41
 _RETRIED_S = 30.0  # a controller that is elected anew
 _CHANGE_S = 60.0  # a controller's answer to a change
-_DYNAMIC_TOPIC, _DYNAMIC_BROKER = 1, 2  # DescribeConfigsResponse.ConfigSource
+UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
+_DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER = 1, 2, 3  # DescribeConfigsResponse.ConfigSource
 
 
 class OtherCluster(ValueError):
@@ -135,22 +136,26 @@ class ClusterAdmin:
         request = admin_requests.UPDATE_FEATURES
         return self._error(request, answer), {one["feature"]: self._error(request, one) for one in answer["results"]}
 
-    def configs(self, resources: Iterable[tuple]) -> Dict[tuple, Dict[str, str]]:
-        """Return the values that are set at each (resource type, name) itself; defaults are left out."""
+    def configs(self, resources: Iterable[tuple], keys: Iterable[str] | None = None) -> Dict[tuple, Dict[str, str]]:
+        """Return the values of all or of these keys that are set at each (resource type, name) itself. Defaults, and
+        topics that do not exist, are left out. The name '' is the brokers' default."""
         found: Dict[tuple, Dict[str, str]] = {}
+        wanted = None if keys is None else list(keys)
         for address, listed in self._by_broker(resources).items():
             answer = self._read(
-                address, broker_requests.DESCRIBE_CONFIGS, broker_requests.configs(listed, synonyms=False)
+                address, broker_requests.DESCRIBE_CONFIGS, broker_requests.configs(listed, synonyms=False, keys=wanted)
             )
             for one in answer["results"]:
                 error = self._error(broker_requests.DESCRIBE_CONFIGS, one, address)
+                resource = one["resourceType"], one["resourceName"]
+                if error and error.code == UNKNOWN_TOPIC and resource[0] == admin_requests.TOPIC:
+                    continue
                 if error:
                     raise error
-                own = {admin_requests.TOPIC: _DYNAMIC_TOPIC, admin_requests.BROKER: _DYNAMIC_BROKER}
-                found[one["resourceType"], one["resourceName"]] = {
+                found[resource] = {
                     config["name"]: config["value"]
                     for config in one["configs"]
-                    if config["configSource"] == own[one["resourceType"]] and config["value"] is not None
+                    if config["configSource"] == _own_source(*resource) and config["value"] is not None
                 }
         return found
 
@@ -196,7 +201,7 @@ class ClusterAdmin:
         found: Dict[HostPort, list] = {}
         anyone = self._any()
         for kind, name in sorted(resources):
-            own = self.brokers.get(int(name)) if kind == admin_requests.BROKER else None
+            own = self.brokers.get(int(name)) if kind == admin_requests.BROKER and name else None
             found.setdefault(own[0] if own else anyone, []).append((kind, name))
         return found
 
@@ -233,3 +238,10 @@ class ClusterAdmin:
             return connection.request(
                 request.api_key, request.version, body, request.name, max(self._timeout, _CHANGE_S), largest
             )
+
+
+def _own_source(kind: int, name: str) -> int:
+    """Return the ConfigSource of a value that is set at a resource itself."""
+    if kind == admin_requests.TOPIC:
+        return _DYNAMIC_TOPIC
+    return _DYNAMIC_BROKER if name else _DYNAMIC_DEFAULT_BROKER

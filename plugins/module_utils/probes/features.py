@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterable
 from ..addresses import HostPort
 from ..core.features import Range
 from ..core.node_mode import KRAFT, ZK, node_mode
+from ..core.transitions import BROKER, CONTROLLER
 from ..security import Security
 from . import kafka_wire
 from .cluster_admin import ClusterAdmin
@@ -22,31 +23,33 @@ def gather(
     """Return what features the cluster has.
 
     {mode: zookeeper, migration, kraft or unknown, static_voters: bool or None, migrating: None or what shows it,
-    finalized: {feature: level}, epoch, nodes: {"broker 1 at host:port": {"supported": {feature: [lowest, highest]},
-    "finalized", "epoch"} or {"error"}}, voters_unknown: ids of voters that no answer covers}. `more`: addresses of
-    controllers, for brokers that do not name them (before 3.9).
+    finalized: {feature: level}, epoch, nodes: {"broker 1 at host:port": {"role", "id" (None if no broker names it),
+    "address", "supported": {feature: [lowest, highest]}, "finalized", "epoch"} or {"error"}}, voters_unknown: ids of
+    voters that no answer covers}. `more`: addresses of controllers, for brokers that do not name them (before 3.9).
     """
-    listed = [(f"broker {one}", found[0], client) for one, found in sorted(admin.brokers.items())]
-    search = kafka_wire.describe_quorum_any([address for _who, address, _security in listed], client, timeout)
+    listed = [(BROKER, one, found[0], client) for one, found in sorted(admin.brokers.items())]
+    search = kafka_wire.describe_quorum_any([address for _role, _id, address, _security in listed], client, timeout)
     quorum = search.quorum
     endpoints = {HostPort(*address): one for one, address in quorum.endpoints.items()} if quorum else {}
     for address in dict.fromkeys([*endpoints, *more]):
-        who = f"controller {endpoints[address]}" if address in endpoints else "controller"
-        listed.append((who, address, controller_client))
+        listed.append((CONTROLLER, endpoints.get(address), address, controller_client))
     with ThreadPoolExecutor(max_workers=min(32, len(listed))) as pool:
-        answers = list(pool.map(lambda one: admin.versions(one[1], one[2]), listed))
+        answers = list(pool.map(lambda one: admin.versions(one[2], one[3]), listed))
     nodes: Dict[str, Dict[str, Any]] = {}
     modes, migrating = set(), None
-    for (who, address, _security), answer in zip(listed, answers):
-        name = f"{who} at {address}"
+    for (role, node_id, address, _security), answer in zip(listed, answers):
+        name = f"{role} at {address}" if node_id is None else f"{role} {node_id} at {address}"
         if isinstance(answer, kafka_wire.WireError):
             nodes[name] = {"error": str(answer)}
             continue
         if answer.zk_migration_ready:
             migrating = f"{name} runs with zookeeper.metadata.migration.enable=true"
-        if who.startswith("broker"):
+        if role == BROKER:
             modes.add(node_mode(answer.api_keys, answer.zk_migration_ready))
         nodes[name] = {
+            "role": role,
+            "id": node_id,
+            "address": str(address),
             "supported": {feature: list(levels) for feature, levels in sorted(answer.supported_features.items())},
             "finalized": {feature: levels[1] for feature, levels in sorted(answer.finalized_features.items())},
             "epoch": answer.finalized_features_epoch,

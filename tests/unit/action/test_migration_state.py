@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import jsonschema
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
 
 from tests.unit.core import recorded
+
+WHOLE = [name for name in recorded.NAMES if name.split("_")[-1] not in ("hosts", "preflight", "copy")]
+SCHEMA = Path(__file__).resolve().parents[3] / "plugins" / "plugin_utils" / "status.schema.json"
 
 
 def state(name, **more):
@@ -47,6 +54,35 @@ def test_the_first_call_names_the_run_and_keeps_the_facts(fresh):
     assert (
         fresh.printed[0].startswith("    cluster ") and "phase zk; next: bring up the controllers" in fresh.printed[0]
     )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in recorded.NAMES if name.split("_")[-1] not in ("hosts", "preflight", "copy")]
+)
+def test_the_status_as_json_has_its_schema(fresh, name):
+    fresh.run("migration_state", {"show": True, "record": False}, state(name))
+    cluster = phase.cluster_id(recorded.facts(name)) or "unknown"
+    path = Path(fresh.artifacts.directory).parents[1] / cluster / "status.json"
+    status = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(status, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert status["phase"] == phase.detect(recorded.facts(name)).phase and any(
+        str(path) in line for line in fresh.printed
+    )
+
+
+def test_status_fails_on_blocks_where_that_is_asked_for(fresh):
+    block = [{"id": "controllers_down", "text": "c1 is down", "do": "start it"}]
+    fresh.variables["quorumshift_fail_on_blocks"] = "true"  # from a survey
+    result = fresh.run("migration_state", {"show": True}, state("dual_write", blocks=block))
+    assert result["failed"] and "c1 is down" in result["msg"]
+    assert "failed" not in fresh.run("migration_state", {"show": True}, state("dual_write", blocks=[]))
+
+
+def test_the_plan_of_an_unknown_phase_fails_with_its_reasons(fresh):
+    block = [{"id": "unknown", "text": "no node was reached", "do": "check SSH"}]
+    asked = {"plan": "alone"}
+    result = fresh.run("migration_state", asked, state("zk", phase="unknown", blocks=block, plan={}))
+    assert result["failed"] and "The phase is unknown: no node was reached" in result["msg"]
 
 
 def test_check_mode_locks_nothing_and_lists_what_is_due(fresh):
@@ -135,6 +171,36 @@ def test_another_runs_open_lock_fails_the_run(fresh):
     assert result["failed"] and "r9" in result["msg"] and "quorumshift_force_unlock=r9" in result["msg"]
 
 
+@pytest.mark.parametrize("name", ["zk", "hybrid", "dual_write", "finalized", "kraft_native"])
+def test_a_reassignment_begins_only_outside_of_a_migration(fresh, name):
+    fresh.variables["reassign_apply"] = "true"
+    result = fresh.run("migration_state", {"direction": "reassign"}, state(name))
+    if name in ("hybrid", "dual_write"):
+        assert result["failed"] and "A reassignment needs one of" in result["msg"]
+    else:
+        session = result["ansible_facts"]["quorumshift_session"]
+        assert session["run_lock"]["direction"] == "reassign" and not result["idle"]
+    fresh.variables.update(reassign_apply=False, reassign_cancel="yes")
+    assert "failed" not in fresh.run("migration_state", {"direction": "reassign"}, state(name))
+
+
+def test_a_reassignment_that_only_plans_locks_nothing(fresh):
+    result = fresh.run("migration_state", {"direction": "reassign"}, state("finalized"))
+    assert "run_lock" not in result["ansible_facts"]["quorumshift_session"] and result["idle"]
+
+
+def test_a_reassignment_does_not_begin_beside_an_unfinished_restart(fresh):
+    result = fresh.run("migration_state", {"direction": "reassign"}, state("finalized", unfinished=["b1"]))
+    assert result["failed"] and "b1" in result["msg"] and "quorumshift.kafka.restart" in result["msg"]
+
+
+def test_a_reassignment_says_how_to_leave_out_a_dead_host(fresh):
+    given = state("finalized")
+    given["facts"]["nodes"]["b1"].update(reached=False, error="it is unreachable")
+    result = fresh.run("migration_state", {"direction": "reassign"}, given)
+    assert result["failed"] and "-e quorumshift_exclude_hosts=HOST" in result["msg"]
+
+
 def test_a_rollback_needs_its_target(fresh):
     result = fresh.run("migration_state", {"direction": "back"}, state("dual_write"))
     assert result["failed"] and "quorumshift_rollback_to" in result["msg"]
@@ -204,7 +270,7 @@ def test_views_are_those_of_the_gate_that_is_asked_for(fresh):
     assert fresh.run("migration_state", {}, state("zk"))["gate"] == "before_controllers"
 
 
-@pytest.mark.parametrize("direction", ["forward", "back", "restore"])
+@pytest.mark.parametrize("direction", ["forward", "back", "restore", "reassign"])
 def test_a_run_with_another_clusters_zookeeper_is_refused_in_every_direction(fresh, direction):
     """Also in the phase of a rollback that goes on, whose controllers are masked."""
     given = state("reverting_controllers_down")

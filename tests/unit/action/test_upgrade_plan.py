@@ -10,8 +10,12 @@ BINARIES = {
     "ready": ["c1"],
     "switched": [],
     "removed": {"b1": {"zookeeper.connect": "", "a": "b"}, "b2": {"zookeeper.connect": ""}},
+    "capped": ["controller 13 is registered"],
 }
-VERSIONS = {"needed": "Qs:3.9", "confirmed": False, "protocol": "3.9", "metadata_version": 0, "before": "3.7"}
+VERSIONS = {
+    **{"needed": "Qs:3.9", "confirmed": False, "protocol": "3.9", "metadata_version": 0, "before": "3.7"},
+    "capped": [],
+}
 
 
 def test_the_first_step_is_shown(harness):
@@ -21,6 +25,7 @@ def test_the_first_step_is_shown(harness):
         "    run it already: c1",
         "    Kafka 4.1.1 does not know a of b1: set b instead",
         "    Kafka 4.1.1 does not know zookeeper.connect of b1, b2: remove it after the upgrade",
+        "    controller 13 is registered",
     ]
 
 
@@ -28,6 +33,8 @@ def test_the_token_of_the_second_step_is_shown_as_it_must_be_typed(harness):
     harness.run("upgrade_plan", {"step": "versions", "to": "3.9.2"}, VERSIONS)
     assert harness.printed[-1].endswith("run it again with -e upgrade_confirm=Qs:3.9"), "masking would hide a token"
     assert "inter.broker.protocol.version from 3.7 to 3.9" in harness.printed[-1]
+    harness.run("upgrade_plan", {"step": "versions", "to": "4.1.1"}, {**VERSIONS, "capped": BINARIES["capped"]})
+    assert harness.printed[-2] == "    controller 13 is registered"
 
 
 def test_a_confirmed_step_and_a_complete_upgrade_are_shown(harness):

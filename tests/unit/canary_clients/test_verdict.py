@@ -398,3 +398,79 @@ def test_text_shows_verdict_and_reasons(run, tmp_path):
     assert lines[0] == "verdict: FAIL"
     assert "1 lost" in lines[1]
     assert len(lines) < 12
+
+
+def test_the_ten_slowest_messages_have_partition_time_phase_and_step(run, tmp_path):
+    waits = [(3, 29_856), (2, 4_000), *((0, 1_000 + number) for number in range(1000))]
+    first = len(run.sent)
+    for stream, ms in waits:
+        ledger_id = run.send(stream)
+        packed = run.place(ledger_id)
+        run.ack(ledger_id, packed, after=ms)
+        run.deliver(ledger_id, packed, after=ms + 3)
+        run.now += 500
+    sent = [at for dummy, at in run.sent[first:]]
+    run.now += 40_000
+    run.stop()
+    moment = T0 + sent[0] / 1000
+    marks = (
+        Mark(T0, "phase", "brokers_joining"),
+        Mark(moment - 0.2, "phase", "hybrid"),
+        Mark(moment - 3, "restart", "zk_migration", host="b3", end=moment + 1),
+        Mark(moment + 9, "event", "gate after_copy: pass"),
+        Mark(moment + 35, "restart", "kraft", host="b1", end=moment + 40),
+    )
+    result = evaluated(run, tmp_path, marks)
+    slowest = result["slowest"]["producer"]
+    assert [message["ms"] for message in slowest] == [29_856, 4_000, *(1_999 - 2 * number for number in range(8))]
+    assert slowest[0] == {
+        "topic": "canary.compact",
+        "partition": 0,
+        "client": "compact",
+        "ms": 29_856,
+        "outcome": "acknowledged",
+        "t": round(moment, 3),
+        "phase": "hybrid",
+        "step": "restart zk_migration b3; gate after_copy: pass",
+        "ledger_id": 100,
+    }
+    assert slowest[1]["step"] == "restart zk_migration b3"
+    assert result["longest_wait_ms"]["producer"] == {"long": 1_999, "txn": 4_000, "compact": 29_856, "fence": 5}
+    assert {message["ms"] for message in result["slowest"]["consumer"]} == {3}
+    line = next(line for line in text(result).splitlines() if "29856 ms" in line and "canary.compact[0]" in line)
+    assert "hybrid, restart zk_migration b3; gate after_copy: pass" in line
+
+
+def test_a_slow_message_between_two_steps_has_the_last_step_before_it(run, tmp_path):
+    ledger_id = run.send(0)
+    run.ack(ledger_id, run.place(ledger_id), after=3_000)
+    run.now += 4_000
+    moment = T0 + run.sent[ledger_id][1] / 1000
+    marks = (
+        Mark(moment - 9, "restart", "kraft", host="b1", end=moment - 5),
+        Mark(moment + 4, "restart", "kraft", host="b2", end=moment + 9),
+    )
+    slowest = evaluated(run, tmp_path, marks)["slowest"]["producer"][0]
+    assert (slowest["ms"], slowest["step"]) == (3_000, "after restart kraft b1")
+
+
+def test_messages_that_were_aborted_or_never_acknowledged_are_among_the_slowest(run, tmp_path):
+    never, aborted = run.send(0), run.send(2)
+    run.aborted.append((aborted, run.now + 7_000))
+    run.now += 8_000
+    run.stop()
+    slowest = evaluated(run, tmp_path)["slowest"]["producer"]
+    assert [(message["ledger_id"], message["outcome"]) for message in slowest[:2]] == [
+        (never, "not acknowledged"),
+        (aborted, "aborted"),
+    ]
+
+
+def test_what_a_consumer_waited_for_a_message_begins_with_the_acknowledgement(run, tmp_path):
+    ledger_id = run.send(0)
+    packed = run.place(ledger_id)
+    run.ack(ledger_id, packed, after=2_000)
+    run.deliver(ledger_id, packed, after=5_000)
+    run.now += 6_000
+    slowest = evaluated(run, tmp_path)["slowest"]["consumer"][0]
+    assert (slowest["client"], slowest["ms"], slowest["outcome"]) == ("steady", 3_000, "received")

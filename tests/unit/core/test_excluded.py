@@ -51,16 +51,22 @@ def test_the_phase_is_that_of_the_other_hosts():
 @pytest.mark.parametrize(
     ("hosts", "running", "direction", "reason"),
     [
-        (("b3",), {}, "forward", "b3: only a rollback may exclude hosts"),
-        (("b3",), {}, "restore", "b3: only a rollback may exclude hosts"),
+        (("b3",), {}, "forward", "b3: only a rollback or a reassignment may exclude hosts"),
+        (("b3",), {}, "restore", "b3: only a rollback or a reassignment may exclude hosts"),
         (("b3", "other"), {}, "back", "b3, other: other is in neither of the groups"),
         (("b3",), {"b3": "kraft"}, "back", "b3: b3 answers in mode kraft. Stop it, or do not exclude it"),
+        (("b3",), {"b3": "kraft"}, "reassign", "b3: b3 answers in mode kraft. Stop it, or do not exclude it"),
+        (("b1", "b2", "b3"), {}, "reassign", "b1, b2, b3: no broker is left"),
         (("b1", "b2", "b3"), {}, "back", "b1, b2, b3: no broker is left"),
         (("c1", "c2", "c3"), {}, "back", "c1, c2, c3: no controller is left, so it is unknown"),
     ],
 )
 def test_exclusion_is_rejected(hosts, running, direction, reason):
     assert refused(left(hosts=hosts, **running), direction).startswith(NAMED + reason)
+
+
+def test_a_reassignment_excludes_the_host_of_a_dead_broker():
+    assert refused(left(), "reassign") is None
 
 
 def test_an_excluded_broker_must_not_be_registered():

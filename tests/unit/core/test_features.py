@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features, kafka_releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.features import Range
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
@@ -18,15 +18,27 @@ NOW = {MV: 20}
 
 
 @pytest.mark.parametrize(
-    ("text", "level"), [("3.9", 21), ("3.9-IV0", 21), (21, 21), ("21", 21), ("3.7", 19), ("3.3", 7), ("4.0", 25)]
+    ("text", "level"),
+    [
+        ("3.9", 21),
+        ("3.9-IV0", 21),
+        (21, 21),
+        ("21", 21),
+        ("3.7", 19),
+        ("3.3", 7),
+        ("4.0", 25),
+        ("4.2", 29),
+        ("4.4", 33),
+    ],
 )
 def test_levels_of_names(text, level):
     assert features.level_of(MV, text) == level
 
 
 def test_names_of_levels():
-    named = [features.name_of(MV, level) for level in (1, 8, 14, 19, 20, 21, 25, 99)]
-    assert named == ["3.0-IV1", "3.4-IV0", "3.6-IV2", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV3", "99"]
+    named = [features.name_of(MV, level) for level in (1, 8, 14, 19, 20, 21, 25, 29, 30, 33, 99)]
+    assert named[:7] == ["3.0-IV1", "3.4-IV0", "3.6-IV2", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV3"]
+    assert named[7:] == ["4.2-IV1", "4.3-IV0", "4.4-IV2", "99"]
     assert all(features.level_of(MV, name) == level for level, name in features.LEVEL_NAMES.items())
 
 
@@ -70,6 +82,30 @@ def refusal(wanted, finalized=None, downgrade="no", migrating=None, static=True)
 def test_refusals(wanted, options, text):
     refused = refusal(wanted, **options)
     assert (refused is None) if text is None else (text in refused)
+
+
+def of_build(release):
+    levels = kafka_releases.RELEASES[release]["features"]
+    return {name: Range(low, high) for name, (low, high, _new) in levels.items()}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ([(3, 9)], "Kafka 3.9 reports success, and the voters stay static"),
+        ([(4, 0)], "Kafka 4.0 reports success, and the voters stay static"),
+        ([(4, 1)], "Kafka 4.1 makes them dynamic for good"),
+        ([(4, 4)], "Kafka 4.4 makes them dynamic for good"),
+        ([(4, 0), (4, 1)], "Kafka 4.0 and 4.1 makes them dynamic for good"),
+        ([(3, 8), (3, 9)], "node 0 supports no level"),
+        ([(3, 8)], "no node knows the feature kraft.version"),
+    ],
+)
+def test_the_refusal_of_kraft_version_speaks_of_the_release_that_runs(nodes, text):
+    supported = {f"node {index}": of_build(release) for index, release in enumerate(nodes)}
+    refused = features.refusal((features.Update(KRAFT, 0, 1),), supported, "no", None, True)
+    assert text in refused, refused
+    assert [features.release_of(of_build(release)) for release in nodes] == nodes
 
 
 FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": [], "nodes": {"broker 1": {}}}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import reassignment
@@ -60,6 +61,11 @@ def test_steps(wanted, actual, in_flight, state, adding, removing):
         (step_of([3, 1], [1, 2]), [], False, "1 partition", "/admin/reassign_partitions"),
         (step_of([9, 1], [1, 2]), [], True, None, "broker 9"),
         (step_of([], [1, 2]), [], True, None, "no replicas"),
+        (step_of([2], [1, 2]), [], True, None, "t-0 from 2 to 1"),
+        (step_of([1, 2], [3, 1, 2], TOWARDS_3), [T0], True, None, None),
+        (step_of([1], [3, 1, 2], TOWARDS_3), [T0], True, None, "t-0 from 2 to 1"),
+        (step_of([1, 2], [8, 9]), [], True, None, "no live replica"),
+        (step_of([1], [1, 9]), [], True, None, "from 2 to 1"),
     ],
 )
 def test_refusals(step, in_flight, additional, legacy, text):
@@ -67,21 +73,75 @@ def test_refusals(step, in_flight, additional, legacy, text):
     assert (refused is None) if text is None else (text in refused)
 
 
+def test_fewer_replicas_need_the_token_of_this_change():
+    def refused(token, *steps):
+        return reassignment.refusal(steps, [], [1, 2, 3], True, None, token)
+
+    step, other = step_of([2], [1, 2]), reassignment.steps({T1: [2]}, {T1: [1, 2]}, {})[0]
+    token = reassignment.shrink_token([step])
+    assert f"token {token}" in refused(None, step) and f"token {token}" in refused("yes", step)
+    assert refused(token, step) is None
+    assert f"token {reassignment.shrink_token([step, other])}" in refused(token, step, other)
+    assert refused("", step_of([2, 1], [1, 2])) is None
+
+
+def entry(**more):
+    return {"partitions": [{"topic": "t", "partition": 0, "replicas": [1], **more}]}
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "text"),
     [
-        [],
-        {"version": 2, "partitions": []},
-        {"partitions": [{"topic": "t", "replicas": [1]}]},
-        {"partitions": ["t"]},
-        {"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]},
-        {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}] * 2},
-        {"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/data"]}]},
+        ([], "the reassignment is a list"),
+        (None, "the reassignment is null or missing"),
+        ("t-0", "the reassignment is a text, 't-0'"),
+        ({}, "partitions is null or missing"),
+        ({"partitions": {}}, "partitions is an object"),
+        ({"version": 2, "partitions": []}, "version is a number, 2"),
+        ({"version": True, "partitions": []}, "version is a boolean, True"),
+        ({"version": "1", "partitions": []}, "version is a text, '1'"),
+        ({"version": 1.0, "partitions": []}, "version is a number, 1.0"),
+        ({"version": None, "partitions": []}, "version is null"),
+        ({"partitions": [{"topic": "t", "replicas": [1]}]}, "partitions[0].partition is null or missing"),
+        ({"partitions": ["t"]}, "partitions[0] is a text, 't'"),
+        ({"partitions": [None]}, "partitions[0] is null"),
+        (entry(topic=None), "partitions[0].topic is null"),
+        (entry(topic=7), "partitions[0].topic is a number, 7"),
+        (entry(topic=""), "partitions[0].topic is a text, ''"),
+        (entry(topic=["t"]), "partitions[0].topic is a list, ['t']"),
+        (entry(partition=True), "partitions[0].partition is a boolean, True"),
+        (entry(partition="0"), "partitions[0].partition is a text, '0'"),
+        (entry(partition=1.9), "partitions[0].partition is a number, 1.9"),
+        (entry(partition=-1), "partitions[0].partition is a number, -1"),
+        (entry(partition=1 << 31), "partitions[0].partition is a number, 2147483648"),
+        (entry(partition=None), "partitions[0].partition is null"),
+        (entry(replicas="12"), "partitions[0].replicas is a text, '12'"),
+        (entry(replicas=None), "partitions[0].replicas is null"),
+        (entry(replicas={"1": 2}), "partitions[0].replicas is an object"),
+        (entry(replicas=12), "partitions[0].replicas is a number, 12"),
+        (entry(replicas=[1.9, 2]), "partitions[0].replicas[0] is a number, 1.9"),
+        (entry(replicas=[1, "2"]), "partitions[0].replicas[1] is a text, '2'"),
+        (entry(replicas=[1, False]), "partitions[0].replicas[1] is a boolean, False"),
+        (entry(replicas=[1, 1]), "t-0 names a broker twice"),
+        ({"partitions": entry()["partitions"] * 2}, "t-0 is given twice"),
+        (entry(log_dirs=["/data"]), "t-0 names log directories"),
+        (entry(log_dirs="any"), "partitions[0].log_dirs is a text, 'any'"),
+        (entry(log_dirs=["any", "any"]), "partitions[0] has 1 replicas and 2 log_dirs"),
     ],
 )
-def test_what_is_no_reassignment(content):
-    with pytest.raises(reassignment.ReassignmentError):
-        reassignment.parsed(content)
+@pytest.mark.parametrize("texts", [False, True])
+def test_what_is_no_reassignment_names_place_and_type(content, text, texts):
+    if texts and text.endswith(("partition is a text, '0'", "replicas[1] is a text, '2'")):
+        assert reassignment.parsed(content, texts)  # Ansible makes texts of templates
+        return
+    with pytest.raises(reassignment.ReassignmentError, match=re.escape(text)):
+        reassignment.parsed(content, texts)
+
+
+@pytest.mark.parametrize("text", ["", " 1", "1 ", "+1", "-1", "1.0", "0x1", "²", "١", "one"])
+def test_a_text_that_is_no_number_is_none(text):
+    with pytest.raises(reassignment.ReassignmentError, match=re.escape("partitions[0].partition")):
+        reassignment.parsed(entry(partition=text), texts=True)
 
 
 def test_a_file_of_kafkas_tool_is_read_and_written():
@@ -95,11 +155,12 @@ def test_a_file_of_kafkas_tool_is_read_and_written():
 
 def test_throttles_are_those_of_kafkas_tool_and_keep_what_is_there():
     current = {(TOPIC, "t"): {LEADER_REPLICAS: "5:1", FOLLOWER_REPLICAS: "*"}}
-    assert reassignment.throttles([step_of([3, 1], [1, 2])], 10, current) == {
-        (TOPIC, "t"): {LEADER_REPLICAS: "0:1,0:2,5:1"},
-        **{(BROKER, str(one)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for one in (1, 2, 3)},
-    }
-    assert reassignment.throttles([step_of([2, 1], [1, 2])], 10, {}) == {}
+    for alive in ((1, 2, 3), (1, 3)):  # a broker that is not alive takes no config
+        assert reassignment.throttles([step_of([3, 1], [1, 2])], 10, current, alive) == {
+            (TOPIC, "t"): {LEADER_REPLICAS: "0:1,0:2,5:1"},
+            **{(BROKER, str(one)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for one in alive},
+        }
+    assert reassignment.throttles([step_of([2, 1], [1, 2])], 10, {}, (1, 2)) == {}
 
 
 RATE = (BROKER, "1")
@@ -129,11 +190,75 @@ def test_a_value_that_someone_else_has_set_since_is_left():
     assert reassignment.restored(again, {RATE: {LEADER_RATE: "20"}}) == ({RATE: {LEADER_RATE: "99"}}, [])
 
 
+def test_throttles_that_the_record_lacks_are_foreign():
+    record = remembered([], "10", None)
+    current = {
+        RATE: {LEADER_RATE: "10", FOLLOWER_RATE: "10"},
+        (TOPIC, "t"): {FOLLOWER_REPLICAS: "*", "retention.ms": "1"},
+    }
+    assert [str(one) for one in reassignment.foreign(record, current)] == [
+        "topic t: follower.replication.throttled.replicas=*",
+        "broker 1: follower.replication.throttled.rate=10",
+    ]
+    assert reassignment.foreign([], {RATE: {}, (TOPIC, "t"): {LEADER_REPLICAS: ""}}) == []
+
+
+def rate(broker, key=FOLLOWER_RATE):
+    return {(BROKER, broker): {key: "1000"}}
+
+
+def replicas(text, key=FOLLOWER_REPLICAS):
+    return {(TOPIC, "t"): {key: text}}
+
+
+@pytest.mark.parametrize(
+    ("configs", "slow"),
+    [
+        (rate("1"), []),
+        (replicas("*"), []),
+        ({**rate("1"), **replicas("*")}, ["t"]),
+        ({**rate("1"), **replicas("0:1")}, ["t"]),
+        ({**rate("1"), **replicas("0:11,1:2")}, []),
+        ({**rate(""), **replicas("0:7")}, ["t"]),
+        ({**rate("1", LEADER_RATE), **replicas("*")}, []),
+        ({**rate("1", LEADER_RATE), **replicas("0:1", LEADER_REPLICAS)}, ["t"]),
+        ({**rate("1"), **replicas("")}, []),
+    ],
+)
+def test_a_left_throttle_is_found_also_without_its_other_half(configs, slow):
+    assert reassignment.throttled(configs) == slow
+    seen, do, in_effect = reassignment.left_throttles(configs, "b1:9092")
+    assert in_effect == bool(slow) and ("nothing down yet" in seen) == (not slow)
+    for one in reassignment.throttles_in(configs):
+        assert str(one) in seen and f"--delete-config {one.key}" in do
+    assert reassignment.left_throttles({RATE: {}, (TOPIC, "t"): {"retention.ms": "5"}}, "b1:9092") is None
+
+
+def test_the_command_removes_exactly_the_throttles():
+    configs = {**rate("2"), **rate("10"), **rate(""), **replicas("*")}
+    command = reassignment.removal(reassignment.throttles_in(configs), "b1:9092")
+    start = "kafka-configs.sh --bootstrap-server b1:9092 --alter --delete-config follower.replication.throttled."
+    assert command.split("; ") == [
+        f"{start}replicas --entity-type topics --entity-name t",
+        f"{start}rate --entity-type brokers --entity-default",
+        "for name in 2 10",
+        f"do {start}rate --entity-type brokers --entity-name $name",
+        "done",
+    ]
+
+
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
 
 
 def test_a_drain_goes_to_a_rack_that_the_others_are_not_on():
     assert reassignment.drain(1, {T0: [1, 3], T1: [3, 2]}, RACKS) == {T0: [5, 3]}
+
+
+def test_a_drain_of_a_broker_that_does_not_exist_is_refused():
+    with pytest.raises(reassignment.ReassignmentError, match="broker 33 is not alive and has no replicas"):
+        reassignment.drain(33, {T0: [1, 3]}, RACKS)
+    assert reassignment.drain(6, {T0: [6, 3]}, RACKS) == {T0: [1, 3]}  # a dead one
+    assert reassignment.drain(5, {T0: [1, 3]}, RACKS) == {}
 
 
 def test_a_drain_without_a_broker_left_is_refused():

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import upgrade
 
 MV = "metadata.version"
 
@@ -123,7 +123,16 @@ def test_a_node_that_is_down_is_not_ready():
             {MV: 6},
             "metadata.version is 3.3-IV2, and Kafka 4.1.1",
         ),
-        (cluster("3.2.3", "4.1.1", "", "3.2.3"), "4.1.1", False, {MV: 7}, "Kafka 3.2.3 cannot be upgraded to 4.1.1"),
+        (
+            cluster("3.3.2", "4.1.1", "", "3.3.2"),
+            "4.1.1",
+            False,
+            {MV: 6},
+            "needs 3.3-IV3 at least. Raise it first, with the second step of this playbook",
+        ),
+        (cluster("3.2.3", "4.1.1", "", "3.2.3"), "4.1.1", False, {MV: 1}, "Upgrade to 3.9 first, with its"),
+        (cluster("3.9.2", "4.1.1", "", "3.9.2"), "4.1.1", False, {}, "no live node says which levels are finalized"),
+        (cluster("4.4.0", "4.5.0", "", "4.4.0"), "4.5.0", False, {MV: 33}, "the levels that Kafka 4.5.0 supports are"),
         (
             cluster("4.1.1", "3.9.2", "", "4.1.1"),
             "3.9.2",
@@ -164,6 +173,11 @@ def test_keys_that_the_release_does_not_know_are_named():
         "b1": {"delegation.token.master.key": "delegation.token.secret.key", "zookeeper.connect": ""}
     }
     assert upgrade.removed(files, "3.9.2") == {}
+    assert upgrade.removed(files, "3.8.1") == {"b2": {"group.share.max.groups": ""}}, "also on the way down"
+    assert upgrade.removed({"b1": {"log.message.timestamp.difference.max.ms": "1"}}, "4.4.0")["b1"] != {}
+    gone = {"b1": {"unstable.metadata.versions.enable": "true"}}
+    assert list(upgrade.removed(gone, "3.9.2")["b1"].values()) == ["unstable.feature.versions.enable"]
+    assert list(upgrade.removed(gone, "3.6.2")["b1"].values()) == [""], "nor does it know what replaces it"
 
 
 def test_the_second_step_raises_what_is_below_the_target():
@@ -174,5 +188,5 @@ def test_the_second_step_raises_what_is_below_the_target():
 
 def test_metadata_version_of_the_target():
     assert upgrade.level_of_target("4.1.1", 28) == 27 and upgrade.level_of_target("3.9.2", 21) == 21
-    assert upgrade.level_of_target("4.3.0", 30) == 30, "of a later release, what every node supports"
-    assert features.oldest_of_4() == 7
+    assert upgrade.level_of_target("4.3.0", 33) == 30
+    assert upgrade.level_of_target("4.9.0", 50) == 50, "of a later release, what every node supports"

@@ -69,6 +69,7 @@ REGISTER = (
         "fenced": True,
         "inControlledShutdown": False,
         "endPoints": [],
+        "features": [{"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": 21}],
         "rack": None,
         "logDirs": ["d1"],
     },
@@ -85,7 +86,7 @@ def change(fenced=0, shutdown=0, log_dirs=(), epoch=7):
 
 
 def test_life_of_a_broker():
-    assert brokers(REGISTER)[3]["fenced"] is True
+    assert brokers(REGISTER)[3]["fenced"] is True and brokers(REGISTER)[3]["features"] == {"metadata.version": [1, 21]}
     assert brokers(REGISTER, change(fenced=-1))[3]["fenced"] is False
     assert brokers(REGISTER, change(fenced=-1), change(fenced=1))[3]["fenced"] is True
     assert brokers(REGISTER, ("UNFENCE_BROKER_RECORD", {"id": 3, "epoch": 7}))[3]["fenced"] is False
@@ -94,6 +95,15 @@ def test_life_of_a_broker():
     assert (stopping["fenced"], stopping["in_controlled_shutdown"], stopping["log_dirs"]) == (False, True, ["d2"])
     assert brokers(REGISTER, change(shutdown=1), REGISTER)[3]["in_controlled_shutdown"] is False
     assert brokers(REGISTER, ("UNREGISTER_BROKER_RECORD", {"brokerId": 3, "brokerEpoch": 7})) == {}
+
+
+def test_a_controller_is_registered_until_it_is_unregistered():
+    levels = {"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 33}
+    fields = {"controllerId": 9, "incarnationId": "i", "zkMigrationReady": False, "endPoints": [], "features": [levels]}
+    register, unregister = ("REGISTER_CONTROLLER_RECORD", fields), ("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 9})
+    assert image(register).controllers[9]["features"] == {"metadata.version": [7, 33]}
+    assert image(register, unregister).controllers == {} and image(unregister).controllers == {}
+    assert list(image(register, unregister, register).controllers) == [9]
 
 
 @pytest.mark.parametrize("records", [[change()], [REGISTER, change(epoch=6)]])

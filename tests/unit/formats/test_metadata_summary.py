@@ -178,5 +178,17 @@ def test_records_of_a_later_kafka_are_no_error_unless_the_summary_needs_them(tmp
     clear_elr = b"\x01\x1c\x00\x02a\x00"
     found = summarise(tmp_path, made.feature("metadata.version", 27), clear_elr, made.topic("a", 1), with_history=True)
     assert (found["metadata_version"], found["zk_migration_state"], found["log_end_offset"]) == (27, None, 3)
+    # Kafka 4.3 registers brokers by version 4 and changes them by version 3, Kafka 4.4 unregisters controllers
+    broker = {"brokerId": 3, "brokerEpoch": 7, "incarnationId": "A" * 22, "logDirs": ["A" * 21 + "Q"]}
+    register = made.record("REGISTER_BROKER_RECORD", broker, 4)
+    change = made.record("BROKER_REGISTRATION_CHANGE_RECORD", {"brokerId": 3, "brokerEpoch": 7, "fenced": -1}, 3)
+    controller = made.record("REGISTER_CONTROLLER_RECORD", {"controllerId": 9, "incarnationId": "A" * 22})
+    unregister = made.record("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 9})
+    found = summarise(tmp_path, register, change, controller)
+    assert found["brokers"]["3"]["fenced"] is False and found["brokers"]["3"]["log_dirs"] == ["A" * 21 + "Q"]
+    assert list(found["controllers"]) == ["9"]
+    assert summarise(tmp_path, register, controller, unregister)["controllers"] == {}
+    with pytest.raises(metadata_log.UnknownRecord, match="REGISTER_BROKER_RECORD version 5"):
+        summarise(tmp_path, made.record("REGISTER_BROKER_RECORD", broker, 5))
     with pytest.raises(metadata_log.UnknownRecord, match="FEATURE_LEVEL_RECORD version 9"):
         summarise(tmp_path, b"\x01\x0c\x09\x02a\x00")

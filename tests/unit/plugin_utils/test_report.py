@@ -236,6 +236,15 @@ def test_a_step_without_an_end_is_no_end_of_the_run():
     assert report_story.story_of(run).outcome == "open"
 
 
+@pytest.mark.parametrize(("name", "said"), [("reassigned", "moved"), ("reassignments_cancelled", "no longer moved")])
+def test_a_run_that_moved_partitions_did_not_change_nothing(name, said):
+    moved = {"t": T + 5, "kind": "event", "name": name, "partitions": 3, "throttle": 50_000}
+    ended = {"t": T + 50, "kind": "event", "name": "ended", "result": "ok"}
+    story = report_story.story_of(recorded([phase(0, "finalized"), moved, ended], ()))
+    assert story.outcome == "done" and f"3 partitions {said}" in story.sentence
+    page(recorded([phase(0, "finalized"), moved, ended], ()))
+
+
 def test_unreadable_lines_of_the_journal_are_counted():
     lines = [
         *map(json.dumps, WHOLE),

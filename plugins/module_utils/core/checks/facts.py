@@ -33,7 +33,8 @@ class Facts(NamedTuple):
     answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
     `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications;
     `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
-    `zookeeper_rights`: probes.zk_rights.gather, {error} if it failed, None if ZooKeeper was not read.
+    `zookeeper_rights`: probes.zk_rights.gather, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
+    bootstrap servers, for commands.
     """
 
     cluster: ClusterFacts
@@ -55,6 +56,7 @@ class Facts(NamedTuple):
     notifications: Mapping[str, int] = MappingProxyType({})
     logins: Mapping[str, tuple[str, str | None]] = MappingProxyType({})
     zookeeper_rights: Mapping | None = None
+    bootstrap: str = "BOOTSTRAP"
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:

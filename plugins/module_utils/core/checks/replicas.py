@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from ...facts import Partition, Topics
-from .. import phase, restart, zk_metadata
+from .. import phase, reassignment, restart, zk_metadata
 from ..advice import shown
 from .facts import Facts, Finding
 
@@ -76,6 +76,22 @@ def reassignments(facts: Facts) -> Iterable[Finding]:
             "/admin/reassign_partitions exists: the initial copy would lose a reassignment that has not started",
             "wait until the controller starts it, or cancel it",
         )
+
+
+def throttles(facts: Facts) -> Iterable[Finding]:
+    """Yield the replication throttles: those that slow replicas down block, half a throttle warns."""
+    if facts.metadata is None:
+        return  # the check `zookeeper` reports it
+    kinds = {"topic": reassignment.TOPIC, "broker": reassignment.BROKER}
+    configs = {
+        (kinds[kind], name): {key: value for key, value in values.items() if value is not None}
+        for kind, entities in facts.metadata["configs"].items()
+        for name, values in entities.items()
+    }
+    found = reassignment.left_throttles(configs, facts.bootstrap)
+    if found:
+        seen, do, slow = found
+        yield Finding(f"replication is throttled: {seen}", do, warns=not slow)
 
 
 def dead_replicas(facts: Facts) -> Iterable[Finding]:

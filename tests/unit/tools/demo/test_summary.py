@@ -12,6 +12,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from canary_clients.verdict import evaluate
+from tests.unit.canary_clients.client_ledgers import LedgerBuilder
 from tools.demo import summary
 
 RECORDED = json.loads(Path(__file__).with_name("summary.json").read_text(encoding="utf-8"))
@@ -21,6 +23,15 @@ SCHEMA = json.loads(summary.SCHEMA.read_text(encoding="utf-8"))
 def test_schema_is_valid_and_a_real_run_fits_it():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate(RECORDED, SCHEMA)
+
+
+def test_the_clients_verdict_fits_the_schema_with_the_longest_wait_of_each_client(tmp_path):
+    run = LedgerBuilder()
+    run.messages(100)
+    run.stop()
+    clients = summary.clients(evaluate(run.write(tmp_path), []))
+    assert clients["longest_wait_ms"]["producer"] == {"long": 5, "txn": 5, "compact": 5, "fence": 5}
+    jsonschema.validate({**RECORDED, "clients": clients}, SCHEMA)
 
 
 def test_real_run_that_passed_has_no_problems():

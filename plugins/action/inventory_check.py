@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""inventory_check: check groups and variables on the control node, before any host is reached."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, variables
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import GROUPS, QuorumshiftAction, display
+
+
+class ActionModule(QuorumshiftAction):
+    """Checks the inventory; the module's documentation says what."""
+
+    def act(self, args):
+        groups = self.vars["groups"]
+        nodes = [host for group in GROUPS.values() for host in groups.get(group, [])]
+        hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
+        given = variables.Given({host: dict(self._variables(host)) for host in hosts}, groups)
+        found = variables.problems(
+            given,
+            variable_specs.specs(),
+            variable_specs.cluster_wide(),
+            variable_specs.known(),
+            variable_specs.convert,
+            forward=args.get("direction") == run_lock.FORWARD,
+        )
+        if found and args.get("fails", True):
+            mistakes = "\n".join(found)
+            return {"failed": True, "msg": f"{mistakes} Nothing was changed."}
+        for problem in found:
+            display.warning(problem)
+        return {"changed": False, "problems": found}
+
+    def _variables(self, host: str) -> Iterator[tuple[str, Any]]:
+        if host not in self.vars["hostvars"]:
+            return
+        own = self.vars["hostvars"][host]
+        for name in own:
+            if name.startswith(variables.PREFIXES):
+                try:
+                    yield name, own[name]
+                except Exception as error:  # whatever a template of the operator raises
+                    yield name, variables.Unreadable(str(error))

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""partition_reassignment: wait in slices with progress; in a run, journal what moves and under which throttle."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+
+SLICE_S = 15.0  # a worker of Ansible outlives its control process: it only waits, and removes the throttle at the end
+_BEGUN = ("results", "diff", "undo")
+
+
+class ActionModule(QuorumshiftAction):
+    """Moves, awaits or cancels. Alone, outside of a run of this collection, it fills in and journals nothing."""
+
+    FILLS = ("bootstrap_servers", "client", "zookeeper_connect", "zookeeper_client", "timeout", "state_dir", *RUN)
+
+    def refused(self):
+        """A playbook of its own may be cut down by tags or limits."""
+        return super().refused() if self.session.get("run") else None
+
+    def act(self, args):
+        args = self.filled(args)
+        state = args.get("state", "present")
+        if self._task.check_mode or state == "cancelled" or not args.get("wait", True):
+            return self._journaled(state, args, self.module(args))
+        if state == "present":
+            self._note("reassigning", throttle=args.get("throttle_bytes_s"))
+        first = result = self.module({"wait_s": SLICE_S, **args})
+        while not result.get("failed") and not result["done"]:
+            self.say(result["text"])
+            result = self.module({"wait_s": SLICE_S, **args, "state": "awaited", "carry": result["carry"]})
+        kept = {key: first[key] for key in _BEGUN if key in first}
+        return self._journaled(state, args, {**result, **kept})
+
+    def _journaled(self, state, args, result):
+        """Journal and return a result."""
+        if result.get("failed") or self._task.check_mode:
+            return result
+        name = {"cancelled": "reassignments_cancelled"}.get(state, "reassigned" if result["done"] else "reassigning")
+        more = {key: result[key] for key in ("gone", "throttles_left", "waited_s") if result.get(key)}
+        moved = [f"{one['topic']}-{one['partition']}" for one in result["results"]]
+        self._note(name, partitions=len(moved), first=moved[:5], throttle=args.get("throttle_bytes_s"), **more)
+        return result
+
+    def _note(self, name, **more):
+        if self.session.get("run") and not self._task.check_mode:
+            self.artifacts().note("event", name, **more)

@@ -1,0 +1,62 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: inventory_check
+short_description: Check the groups and variables of the inventory before any host is reached
+version_added: 0.1.0
+description:
+  - Internal; the playbooks of this collection call it first. It runs on the control node alone and reaches no host.
+  - Names each mistyped variable, each value of a wrong type, each address that cannot be parsed, missing and equal ids,
+    and each variable that is set for nodes but not for the control node. Each problem says where, and what to set.
+options:
+  direction:
+    description:
+      - The run's direction, as in M(quorumshift.kafka.migration_state). With V(forward), controllers are needed.
+    type: str
+    default: ""
+  fails:
+    description: Whether problems fail the task. Otherwise they are shown as warnings.
+    type: bool
+    default: true
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Check the inventory
+  quorumshift.kafka.inventory_check:
+    direction: forward
+"""
+
+RETURN = r"""
+problems:
+  description: The problems, each a few sentences.
+  type: list
+  elements: str
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def main():
+    """Fail: the action plugin of the same name does all the work."""
+    module = AnsibleModule(
+        argument_spec={
+            "direction": {"type": "str", "default": ""},
+            "fails": {"type": "bool", "default": True},
+        },
+        supports_check_mode=True,
+    )
+    module.fail_json(msg="inventory_check works by its action plugin only: call it from a playbook, not from a module.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The public variables of the collection, from the argument specs of its roles, and their values as these have them."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any, Mapping
+
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import variables
+
+_ROOT = Path(__file__).resolve().parents[2]
+_HOME = "quorumshift"
+_HOME_ENTRIES = ("detect_phase", "gather")
+_CLUSTER_WIDE = "detect_phase"
+_FROM_TEXT = ("bool", "dict", "float", "int", "list")
+_NAME = re.compile(rf"\b(?:{'|'.join(variables.PREFIXES)})\w+")
+
+
+@functools.lru_cache(maxsize=None)
+def specs() -> Mapping[str, Mapping]:
+    """Return {name: argument spec} of every public variable. The home of one is the role quorumshift, where it is
+    there; other roles repeat it in short."""
+    found: dict[str, Mapping] = {}
+    for path in sorted(_ROOT.glob("roles/*/meta/argument_specs.yml"), key=lambda path: path.parts[-3] != _HOME):
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+        order = sorted(entries, key=lambda entry: (entry not in _HOME_ENTRIES, entry))
+        for entry in order:
+            for name, spec in (entries[entry].get("options") or {}).items():
+                found.setdefault(name, spec)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def cluster_wide() -> frozenset[str]:
+    """Return the names of the variables that the control node needs."""
+    path = _ROOT / "roles" / _HOME / "meta" / "argument_specs.yml"
+    return frozenset(yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"][_CLUSTER_WIDE]["options"])
+
+
+@functools.lru_cache(maxsize=None)
+def known() -> frozenset[str]:
+    """Return every name with one of the prefixes that playbooks, roles and plugins use."""
+    paths = [*_ROOT.glob("playbooks/**/*.yml"), *_ROOT.glob("roles/**/*.yml"), *_ROOT.glob("plugins/action/*.py")]
+    paths += [*_ROOT.glob("plugins/plugin_utils/*.py")]
+    texts = (path.read_text(encoding="utf-8") for path in paths)
+    return frozenset(name for text in texts for name in _NAME.findall(text))
+
+
+def typed(name: str, value: Any) -> Any:
+    """Return a variable's value as its spec has it where it is text for another type; any other value as it is. Paths
+    are of their host, so they are not expanded here."""
+    spec = specs().get(name)
+    if not spec or not isinstance(value, str) or spec.get("type") not in _FROM_TEXT:
+        return value
+    try:
+        return convert(spec, value)
+    except TypeError:
+        return value  # the check of the inventory, or the module, says why
+
+
+def convert(spec: Mapping, value: Any) -> Any:
+    """Return a value as its spec has it: AWX surveys and -e give strings for every type. Raises TypeError."""
+    checked = ArgumentSpecValidator({"value": {**_plain(spec), "required": False}}).validate({"value": value})
+    if checked.error_messages:
+        raise TypeError("; ".join(checked.error_messages))
+    return checked.validated_parameters["value"]
+
+
+def _plain(spec: Mapping) -> dict:
+    """Return a spec without what only documents it, and without choices, which the caller checks."""
+    plain = {key: spec[key] for key in ("type", "elements", "no_log") if key in spec}
+    if spec.get("options"):
+        plain["options"] = {
+            name: {**_plain(option), **({"choices": option["choices"]} if "choices" in option else {})}
+            for name, option in spec["options"].items()
+        }
+    return plain

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""partition_reassignment: slices begin nothing twice, and what a run moves is journaled."""
+
+from __future__ import annotations
+
+import pytest
+
+PARTITIONS = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
+RESULT = {"results": [{"topic": "t", "partition": 0}], "gone": [], "throttles_left": []}
+SLICES = [
+    {**RESULT, "changed": True, "done": False, "text": "1 partitions left", "carry": {"began": 1}, "undo": {"of": 1}},
+    {**RESULT, "changed": True, "done": False, "text": "still 1 left", "carry": {"began": 1, "left": 1}},
+    {**RESULT, "results": [], "changed": True, "done": True, "waited_s": 9.5},
+]
+
+
+@pytest.fixture(params=[True, False], ids=["in a run", "alone"])
+def of_run(harness, request):
+    harness.session = {**harness.session, "run_lock": {"number": 1}} if request.param else {}
+    return request.param
+
+
+def test_only_the_first_slice_begins_and_the_others_carry_on(harness, of_run):
+    result = harness.run("partition_reassignment", {"partitions": PARTITIONS, "throttle_bytes_s": 7}, *SLICES)
+    assert [one.get("state", "present") for one in harness.asked] == ["present", "awaited", "awaited"]
+    assert [one.get("carry") for one in harness.asked] == [None, {"began": 1}, {"began": 1, "left": 1}]
+    assert all(one["wait_s"] > 0 for one in harness.asked)
+    assert result["changed"] and result["results"] == RESULT["results"] and result["undo"] == {"of": 1}
+    assert "still 1 left" in harness.printed[-1]
+    assert [event["name"] for event in harness.events()] == (["reassigning", "reassigned"] if of_run else [])
+
+
+def test_what_failed_is_not_journaled_as_moved(harness, of_run):
+    failed = {"failed": True, "msg": "it was cancelled elsewhere", "results": []}
+    result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[0], failed)
+    assert result["failed"] and harness.events("reassigned") == []
+    assert [event["reason"] for event in harness.events("failed")] == ([failed["msg"]] if of_run else [])
+
+
+@pytest.mark.parametrize("args", [{"state": "cancelled"}, {"wait": False, "partitions": PARTITIONS}])
+def test_a_cancellation_and_a_move_without_a_wait_are_one_call(harness, args):
+    harness.session["run_lock"] = {"number": 1}
+    harness.run("partition_reassignment", args, {**SLICES[0], "done": "state" in args})
+    assert len(harness.asked) == 1 and "wait_s" not in harness.asked[0]
+    name = "reassignments_cancelled" if "state" in args else "reassigning"
+    assert [event["name"] for event in harness.events()] == [name]
+
+
+def test_a_run_without_the_run_lock_moves_nothing(harness):
+    harness.session.pop("run_lock", None)
+    result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[-1])
+    assert result["failed"] and "does not hold the run lock" in result["msg"] and harness.asked == []
+
+
+def test_check_mode_is_one_call_and_journals_nothing(harness):
+    harness.check_mode = True
+    harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[0])
+    assert len(harness.asked) == 1 and harness.events() == []
+
+
+def test_a_playbook_of_its_own_may_be_cut_down_by_tags(harness, of_run):
+    args = {"partitions": PARTITIONS}
+    result = harness.run("partition_reassignment", args, SLICES[-1], variables={"ansible_run_tags": ["mine"]})
+    assert bool(result.get("failed")) == of_run
