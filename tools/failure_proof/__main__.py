@@ -106,6 +106,7 @@ def summary(chosen: Any, results: list[dict[str, Any]], seed: int, given: Any, w
         "cases": len(results),
         "violations": len(broken),
         "reruns": sum("rerun" in one for one in results),
+        "cpu_s": round(sum(one.get("cpu_s", 0) for one in results), 1),
         "table": table,
         "broken": [
             {key: one[key] for key in ("case", "task", "exit_code", "violations")}

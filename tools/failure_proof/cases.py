@@ -377,7 +377,7 @@ class Walk:
             return
         snapshot = Snapshot(self.root)
         for case in cases:
-            began = time.monotonic()
+            began, cpu = time.monotonic(), engine.cpu_of_children() + self.spawner.cpu_s
             child = os.fork()
             if child == 0:
                 self._become(case, manager)
@@ -385,6 +385,7 @@ class Walk:
             code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
             result = self._evaluated(case, code)
             result["seconds"] = round(time.monotonic() - began, 2)
+            result["cpu_s"] = round(engine.cpu_of_children() + self.spawner.cpu_s - cpu, 2)
             with open(self.results, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(result) + "\n")
             if self.keep:

@@ -15,6 +15,7 @@ import ctypes
 import gc
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -188,6 +189,12 @@ def children() -> frozenset[int]:
         return frozenset()
 
 
+def cpu_of_children() -> float:
+    """Return the seconds of CPU of the children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class Snapshot:
     """A copy of a world's directory, from which it is restored."""
 
@@ -214,6 +221,7 @@ class Spawner:
         import multiprocessing
 
         context = multiprocessing.get_context("fork")
+        self.cpu_s = 0.0
         self._mine, theirs = context.Pipe()
         self.process = context.Process(target=self._serve, args=(theirs,), daemon=False)
         self.process.start()
@@ -240,7 +248,8 @@ class Spawner:
             boundary.Run.faults = faults
             return play(world, name, playbook, variables)
 
-        return forked(work, world.root / f"output-{name}.txt", limit_s)
+        before = cpu_of_children()
+        return forked(work, world.root / f"output-{name}.txt", limit_s), cpu_of_children() - before
 
     def play(
         self,
@@ -253,7 +262,9 @@ class Spawner:
     ) -> tuple[int | None, float]:
         """Run a playbook; return its exit code and the seconds."""
         self._mine.send((str(world.root), name, playbook, dict(variables), faults or {}, limit_s))
-        return self._mine.recv()
+        ended, cpu_s = self._mine.recv()
+        self.cpu_s += cpu_s
+        return ended
 
     def end(self) -> None:
         """End the process."""
