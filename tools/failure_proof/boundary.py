@@ -167,7 +167,7 @@ def call(given: dict[str, Any]) -> tuple[int, bytes, bytes]:
     mutated = before != modules.digest(world, target) or _changed(state, world.state(), target)
     if given["async"]:
         out = _kept(world, target, out)
-    _end(world, key, line, mutated=mutated, result=_result(out), **({"injected": kind} if kind else {}))
+    _end(world, key, line, mutated=mutated, result=_result(out, err), **({"injected": kind} if kind else {}))
     if kind == UNREACHABLE_AFTER:
         raise AnsibleConnectionFailure(LOST.format(host=target))
     if kind == CRASHED:
@@ -195,11 +195,11 @@ def _changed(before: dict, after: dict, target: str) -> bool:
     return reduced(before) != reduced(after)
 
 
-def _result(out: str) -> Any:
+def _result(out: str, err: str) -> Any:
     try:
         result = json.loads(out)
     except ValueError:
-        return "no JSON"
+        return f"no JSON: {err}"
     if result.get("failed"):
         return f"failed: {result.get('msg')}"
     return result.get("outcome") or "ok"

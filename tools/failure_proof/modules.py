@@ -156,6 +156,7 @@ def patched(world: World, target: str) -> list[Any]:
         (lag, "behind", lambda *_given: []),
         (features, "gather", lambda *_given: stubs.features(world)),
         (kafka_wire, "unregister_broker", lambda _address, broker, *_given: stubs.unregister(world, broker)),
+        (reassigning, "configs", lambda _admin: ({}, [])),
         (paths, "check_connectivity", lambda _targets, _timeout: []),
         (paths, "check_port", lambda _address: None),
         (stopped_node, "partition_epochs", lambda _file: {}),

@@ -43,11 +43,14 @@ def unregister(world: World, broker: int) -> bool:
 
 def features(world: World) -> dict[str, Any]:
     """Return the features of every node (probes.features.gather)."""
-    level = world.state()["metadata_version"]
-    ranges = {"metadata.version": [1, 25]}
-    roles = {number: "broker" if number < 100 else "controller" for number in IDS.values()}
-    nodes = [{"id": one, "role": role, "error": None, "supported": ranges} for one, role in roles.items()]
-    return {"finalized": {"metadata.version": level}, "epoch": 5, "nodes": nodes}
+    finalized = {"metadata.version": world.state()["metadata_version"]}
+    served = {"supported": {"metadata.version": [1, 25]}, "finalized": finalized, "epoch": 5}
+    nodes = {}
+    for number in IDS.values():
+        role = "broker" if number < 100 else "controller"
+        nodes[f"{role} {number}"] = {"role": role, "id": number, "address": f"127.0.0.1:{9000 + number}", **served}
+    quorum = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": []}
+    return {**quorum, "finalized": finalized, "epoch": 5, "nodes": nodes}
 
 
 def admin(world: World) -> Any:
@@ -56,6 +59,8 @@ def admin(world: World) -> Any:
     class Admin:
         def __init__(self, *_given: Any) -> None:
             self.cluster_id = CLUSTER
+            self.brokers: dict[int, Any] = {}
+            self.partitions: dict[Any, Any] = {}
 
         def in_flight(self) -> dict[Any, Any]:
             return {}
@@ -270,27 +275,32 @@ def zk_leftovers(_world: World, _host: str, _args: dict[str, Any], _check: bool)
     return {"changed": False, "leftovers": []}
 
 
+BEFORE, AFTER = [1, 3], [2, 3]  # the replicas of the partition that moves
+
+
+def _reassignment(replicas: list[int]) -> dict[str, Any]:
+    return {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": replicas}]}
+
+
 def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     state = world.state()
-    moving = state["reassigning"]
-    flight = [{"topic": one, "partition": 0, "replicas": [3, 2, 1], "adding": [2], "removing": [1]} for one in moving]
-    done = bool(state["stubs"].get("moved"))
-    partitions = [] if done else [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]
-    plan = (
-        {"version": 1, "partitions": partitions}
-        if args.get("drain") is not None or args.get("add") is not None
-        else None
-    )
-    back = plan and {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 3]}]}
+    done, moving = state["stubs"].get("moved"), state["reassigning"]
+    flight = {"topic": "orders", "partition": 0, "replicas": [2, 3, 1], "adding": [2], "removing": [1]}
+    planned = args.get("drain") is not None or args.get("add") is not None
+    plan = {"version": 1, "partitions": []} if done else _reassignment(AFTER)
+    if planned and moving:
+        return {"failed": True, "msg": "1 partitions are in flight, and a plan needs settled replicas"}
     return {
         "changed": False,
-        "reassignments": flight,
+        "reassignments": [flight] if moving else [],
         "progress": {},
         "throttles": [],
+        "throttles_unread": [],
         "recorded_throttles": [],
+        "throttles_set_by": {},
         "legacy": None,
-        "plan": plan,
-        "rollback": back,
+        "plan": plan if planned else None,
+        "rollback": _reassignment(BEFORE) if planned else None,
         "broker": 1,
         "rack_load": {},
         "cluster_id": CLUSTER,
@@ -298,21 +308,23 @@ def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], 
 
 
 def partition_reassignment(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
-    state, wanted = args.get("state", "present"), args.get("partitions") or []
-    answer = {"results": [], "throttles_left": [], "waited_s": 0.0, "progress": {}}
-    names = [one["topic"] for one in wanted]
-    if check:
-        return {**answer, "changed": bool(names), "done": not names}
-    moving = world.state()["reassigning"]
+    state, document = args.get("state", "present"), args.get("document") or {}
+    seen = world.state()
+    moving, done = seen["reassigning"], bool(seen["stubs"].get("moved"))
+    how = "done" if done else "in flight" if moving else "start"
+    one = {"topic": "orders", "partition": 0, "before": BEFORE, "wanted": AFTER, "adding": [2], "removing": [1]}
+    results = [{**one, "state": how, "error": None}] if document.get("partitions") else []
+    answer = {"results": results, "gone": [], "throttles_left": [], "waited_s": 0.0, "progress": {}, "carry": {}}
     if state == "present":
-        begun = bool(names) and not world.state()["stubs"].get("moved")
-        if begun:
+        answer["undo"] = _reassignment(BEFORE)
+        begins = bool(results) and how == "start"
+        if not check and begins:
             with world.changing() as changed:
-                changed["reassigning"] = names
-        return {**answer, "changed": begun, "done": not begun, "text": "1 partition is left"}
+                changed["reassigning"] = ["orders"]
+        return {**answer, "changed": begins, "done": done or not results, "text": "1 partition is left"}
     with world.changing() as changed:
         changed["reassigning"] = []
-        if state == "awaited" and moving:
+        if state == "awaited":
             changed["stubs"]["moved"] = True
     return {**answer, "changed": bool(moving), "done": True}
 
