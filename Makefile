@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-releases journey
+CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-releases journey
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -21,7 +21,7 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 model: setup ## 10,000 random histories of a migration through the gates, with and without faults: no wrong verdict
 	@PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model
 
-test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
+test: setup ## the fast checks: lint, unit, integration, build, failure-sample, molecule, crash-tests
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, zk-to-zk, test-releases, spark, spark-standalone
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
@@ -35,6 +35,8 @@ crash-tests: setup ## a migration whose control process is killed at 3 journal r
 crash-tests-all: setup ## a migration whose control process is killed before and after every journal record
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
 crash-tests-sudo: setup ## the same as crash-tests on hosts with sudo, where logind kills what a login leaves running
+failure-proof: setup ## every module call of every playbook fails in every way, on a simulated cluster; hours
+failure-sample: setup ## a sample of failure-proof: one case of each playbook
 simulate: setup ## 100,000 simulated moves to another ZooKeeper ensemble with crashes, reloads of filter tables, reboots and lost orders
 zk-to-zk: setup ## a move to another ZooKeeper ensemble with injected faults, while verification clients and another application run
 drill: setup ## migrations and a rollback with injected faults, while verification clients run

@@ -170,6 +170,8 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *on_the_testbed(LOGIN_TESTS, 1200, "sudo"),
         *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
     ),
+    "failure-proof": (Step("every failure", script("failure_proof"), 28800),),
+    "failure-sample": (Step("a sample of failures", script("failure_proof", "--sample"), 600),),
     "drill": (Step("migrations with injected faults", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
     "journey": (
         Step("journey", script("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
@@ -206,7 +208,7 @@ LONG = (
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "integration", "build", "molecule", "crash-tests"),
+    "test": ("lint", "unit", "integration", "build", "failure-sample", "molecule", "crash-tests"),
     "test-full": LONG,
 }
 

@@ -128,8 +128,9 @@ def _state(node: NodeFacts, registration: Mapping | None) -> str:
 def _of_this_attempt(passed: list[str], now: str) -> list[str]:
     """Return the passed gates that lead to this phase, each once: others are of an attempt that was rolled back.
 
-    An attempt begins with gate before_controllers.
+    An attempt begins with gate before_controllers. Gates of a move to another ZooKeeper ensemble lead to no phase.
     """
+    passed = [name for name in passed if name in gates.GATES]
     if "before_controllers" in passed:
         passed = passed[len(passed) - 1 - passed[::-1].index("before_controllers") :]
     if now not in phase.FORWARD:

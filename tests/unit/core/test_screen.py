@@ -170,6 +170,7 @@ def test_gates_of_an_attempt_that_was_rolled_back_are_not_shown():
     assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(hybrid, first)
     again = [*first, "before_finalize", "before_revert", "after_revert", *first]
     assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(dual_write, again)
+    assert "gates passed: before_controllers\n" in shown(ready, ["before_cut", "after_cut", "before_controllers"])
     assert "gates passed: none in the run artifacts here" in shown(hybrid)
 
 

@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The failure proof finds what it is to find: each rule is broken once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("ansible")
+
+from tools.failure_proof import boundary, verdict
+from tools.failure_proof.boundary import FAILED, KILLED, UNREACHABLE, Key
+from tools.failure_proof.world import CLUSTER, World
+
+RUN = "20261101T000000-aaaa"
+KEY = Key(5, "b1", "b1", 0)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    world = World(tmp_path_factory.mktemp("world"))
+    world.create()
+    return world
+
+
+@pytest.fixture
+def world(made):
+    """A world in which a run failed as it should: it says so, and did nothing more."""
+    for path in made.root.glob("*.jsonl"):
+        path.unlink()
+    journal = made.root / "artifacts" / CLUSTER / RUN / "journal.jsonl"
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    journal.write_text(json.dumps({"name": "failed", "task": "Stop", "host": "b1"}) + "\n")
+    (made.root / "output-run.txt").write_text(f"fatal: [b1]: FAILED! => b1: {boundary.CAUSE}\n")
+    for host in ("b1", "b2"):
+        lock(made, host, closed=True, how="Stop")
+        call(made, host=host, target=host, play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+    call(made, injected=FAILED, result=FAILED)
+    return made
+
+
+def lock(world, host, **more):
+    path = world.state_dir(host) / CLUSTER / "run_lock.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"number": 1, "run": RUN, "direction": "restart", **more}))
+
+
+def call(world, **more):
+    common = {
+        "at": "end",
+        "key": str(KEY),
+        "play": 5,
+        "host": "b1",
+        "target": "b1",
+        "task": "role : Stop",
+        "uuid": "stop",
+    }
+    line = {
+        **common,
+        "module": "service_stop",
+        "does": "masked",
+        "check": False,
+        "mutated": False,
+        "result": "ok",
+        **more,
+    }
+    with open(boundary.calls_file(world, "run"), "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def found(world, kind=FAILED, code=2, changing=()):
+    recorded = verdict.Clean([], frozenset(changing), None, frozenset())
+    return verdict.violations(world, recorded, {KEY: kind}, code, "run")
+
+
+def test_a_run_that_ends_in_order_shows_no_violation(world):
+    assert found(world) == []
+
+
+def test_exit_code_0(world):
+    assert found(world, code=0) == ["exit code 0"]
+
+
+def test_a_change_after_the_failure(world):
+    call(world, host="c3", target="c3", play=6, uuid="next", mutated=True)
+    assert found(world) == ["service_stop masked ran on c3 after the failure (role : Stop)"]
+
+
+def test_a_changing_module_that_had_nothing_to_do(world):
+    call(world, host="c3", target="c3", play=6, uuid="next")
+    assert found(world) == []
+    assert found(world, changing=[("service_stop", "masked")])
+
+
+def test_the_same_task_on_the_other_hosts_is_begun_already(world):
+    call(world, host="b2", target="b2", mutated=True)
+    assert found(world) == []
+
+
+@pytest.mark.parametrize("one", verdict.CLEAN_UPS, ids=lambda one: one.module)
+def test_a_clean_up_may_run(world, one):
+    named = {"module": one.module, "does": one.does, "task": f"role : {one.task or 'any'}"}
+    call(world, uuid="clean", play=6, mutated=True, **named)
+    assert found(world) == []
+
+
+def test_a_lock_that_is_left_open(world):
+    lock(world, "b2", closed=False)
+    assert found(world) == ["the run lock of b2 is left open"]
+
+
+def test_a_lock_that_says_that_the_run_ended_well(world):
+    lock(world, "b2", closed=True, how="ok")
+    assert found(world) == ["the run lock of b2 says that the run ended well"]
+
+
+def test_the_lock_of_a_lost_host_stays_open(world):
+    boundary.calls_file(world, "run").unlink()
+    call(world, host="b2", target="b2", play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+    call(world, injected=UNREACHABLE, result=UNREACHABLE)
+    lock(world, "b1", closed=False)
+    assert found(world, UNREACHABLE) == []
+
+
+def test_a_lock_that_is_closed_after_a_kill(world):
+    assert found(world, KILLED, -9) == [
+        f"the run lock of {one} is closed, though the run was killed" for one in ("b1", "b2")
+    ]
+
+
+def test_a_journal_without_the_failure(world):
+    (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
+    assert found(world) == ["the journal says that the run ended ok", "the journal does not say that the run failed"]
+
+
+def test_a_message_without_the_host(world):
+    (world.root / "output-run.txt").write_text(f"fatal: [localhost]: FAILED! => {boundary.CAUSE}\n")
+    assert found(world) == ["the message does not name the host b1"]
+
+
+def test_a_failure_that_was_not_reached(world):
+    boundary.calls_file(world, "run").unlink()
+    assert found(world) == ["the failure was not reached"]
+
+
+def test_a_status_that_names_no_playbook_of_the_collection(world):
+    (world.root / "output-status.txt").write_text(
+        "  last run: x, ended at Stop\n        ansible-playbook -i x playbooks/gone.yml\n"
+    )
+    shown, following = verdict.status_violations(world, 0, "status", True)
+    assert shown == ["status names playbooks/gone.yml, which does not exist"] and following == "playbooks/gone.yml"
+
+
+def test_the_cluster_follows_its_nodes(tmp_path):
+    world = World(tmp_path / "world")
+    world.root.mkdir()
+    world.create("dual_write")
+    assert world.state()["log"]["state"] == "MIGRATION" and world.zookeeper()["controller"]["ephemeral"] is False
+    world.stop("c1")
+    assert world.quorum()["leader_id"] == 102
+    world.stop("c2")
+    assert not world.quorum()["reached"]

@@ -1,0 +1,452 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cases of a scenario, and their results."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tools.failure_proof import boundary, engine, modules, scenarios, verdict
+from tools.failure_proof.boundary import KILLED, KINDS, UNREACHABLE, UNREACHABLE_AFTER, WORKER_LOST, Key
+from tools.failure_proof.engine import Snapshot, Spawner
+from tools.failure_proof.scenarios import Scenario
+from tools.failure_proof.world import World
+
+DIRECTORY = engine.ROOT / ".build" / "failure-proof"
+WORLDS = DIRECTORY / "worlds"
+PART = 60  # cases of one walk
+
+
+class Case(NamedTuple):
+    """One run with one failure, or two in one batch."""
+
+    scenario: str
+    faults: tuple[tuple[Key, str], ...]
+
+    def __str__(self) -> str:
+        return " ".join([self.scenario, *(f"{key}={kind}" for key, kind in self.faults)])
+
+    @property
+    def play(self) -> int:
+        """Return the batch of a play in which the first failure is."""
+        return min(key.play for key, _kind in self.faults)
+
+    @property
+    def kind(self) -> str:
+        """Return the kinds of the failures."""
+        return "+".join(kind for _key, kind in self.faults)
+
+
+def alone(scenario: str, recorded: verdict.Clean) -> list[Case]:
+    """Return every call with every kind of failure. The control node has no connection that could fail."""
+    return [
+        Case(scenario, ((Key.of(call["key"]), kind),))
+        for call in recorded.calls
+        for kind in KINDS
+        if not (call["target"] == "localhost" and kind in (UNREACHABLE, UNREACHABLE_AFTER))
+    ]
+
+
+def pairs(scenario: str, recorded: verdict.Clean) -> list[Case]:
+    """Return every two failures of one task on two hosts, or of one host's task and another host's later task of the
+    same batch."""
+    found = []
+    kinds = [kind for kind in KINDS if kind not in (KILLED, WORKER_LOST)]
+    by_play: dict[int, list[dict]] = {}
+    for call in recorded.calls:
+        by_play.setdefault(call["play"], []).append(call)
+    for calls in by_play.values():
+        for one, other in itertools.combinations(calls, 2):
+            if one["uuid"] != other["uuid"] or one["target"] == other["target"] or one["host"] == other["host"]:
+                continue
+            for first, second in itertools.product(kinds, kinds):
+                found.append(Case(scenario, ((Key.of(one["key"]), first), (Key.of(other["key"]), second))))
+    return found
+
+
+def relocate(source: Path, target: Path) -> None:
+    """Copy a world to another directory: its files name its own."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, symlinks=True)
+    old, new = str(source).encode(), str(target).encode()
+    for directory, names, files in os.walk(target):
+        for name in (*names, *files):
+            path = Path(directory) / name
+            if path.is_symlink():
+                led = os.readlink(path)
+                path.unlink()
+                path.symlink_to(led.replace(str(source), str(target)))
+            elif path.is_file():
+                content = path.read_bytes()
+                if old in content:
+                    status = path.stat()
+                    path.write_bytes(content.replace(old, new))
+                    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def begun(scenario: Scenario) -> Path:
+    """Make the world on which a scenario begins; return its directory."""
+    root = WORLDS / scenario.name
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    World(root).create(**scenario.cluster)
+    return root
+
+
+def record(scenario: Scenario, spawner: Spawner) -> tuple[verdict.Clean, float]:
+    """Return what the scenario's run does without a failure, and the seconds."""
+    root = WORLDS / f"{scenario.name}-clean"
+    relocate(begun(scenario), root)
+    world = World(root)
+    code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
+    if code != 0:
+        raise scenarios.PreparationFailed(f"{scenario.name} ended with {code}:\n{engine.output(world, 'run')[-3000:]}")
+    return verdict.clean(world, "run"), seconds
+
+
+def recorded(scenario: Scenario) -> verdict.Clean:
+    """Return what `record` recorded before."""
+    return verdict.clean(World(WORLDS / f"{scenario.name}-clean"), "run")
+
+
+class Chosen(NamedTuple):
+    """The cases of one scenario that are run, and how many there are."""
+
+    cases: list[Case]
+    calls: int
+    alone: int
+    pairs: int
+
+
+def choose(given: Any, seed: int) -> dict[str, Chosen]:
+    """Record the calls of each scenario, and choose the cases as the options say."""
+    names = given.scenario or list(scenarios.SCENARIOS)
+    found: dict[str, Chosen] = {}
+    spawner = Spawner()
+    for name in names:
+        scenario = scenarios.SCENARIOS[name]
+        if not (given.recorded and (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists()):
+            record(scenario, spawner)
+        known = recorded(scenario)
+        one, two = alone(name, known), pairs(name, known)
+        wanted = [case for case in one if not given.kind or case.kind in given.kind]
+        choice = random.Random(f"{seed} {name}")
+        picked = [*_part(choice, wanted, given.share), *_part(choice, two, 0 if given.kind else given.pairs)]
+        if given.at_most:
+            picked = _bounded(choice, picked, given.at_most)
+        found[name] = Chosen(picked, len(known.calls), len(one), len(two))
+        print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(one)} + {len(two)} cases", flush=True)
+    spawner.end()
+    return found
+
+
+def _part(choice: random.Random, listed: list[Case], share: float) -> list[Case]:
+    return listed if share >= 1 else choice.sample(listed, round(len(listed) * share))
+
+
+def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Case]:
+    kinds: dict[str, list[Case]] = {}
+    for case in listed:
+        kinds.setdefault(case.kind if len(case.faults) == 1 else "pairs", []).append(case)
+    return [case for found in kinds.values() for case in choice.sample(found, min(number, len(found)))]
+
+
+SAMPLED = (
+    *("migrate", "rollback_hybrid", "restart", "upgrade", "reassign", "restore_zookeeper", "zk_migrate", "zk_rollback"),
+)
+
+
+def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]]]:
+    """Run one case of each playbook, and of each kind, without a recorded run; return what was chosen and the
+    results."""
+    choice = random.Random(seed)
+    kinds = choice.sample(KINDS, len(KINDS))
+    chosen, parts = {}, []
+    for number, name in enumerate(SAMPLED):
+        wanted = Sample(choice.uniform(0.2, 0.8), choice.choice((0, 0, 1, 2)), kinds[number % len(kinds)])
+        chosen[name] = Chosen([], 0, 0, 0)
+        parts.append((name, wanted))
+    results: list[dict[str, Any]] = []
+    running: dict[int, str] = {}
+    while parts or running:
+        while parts and len(running) < jobs:
+            name, wanted = parts.pop(0)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    scenario = scenarios.SCENARIOS[name]
+                    walk = Walk(scenario, begun(scenario), verdict.UNKNOWN, [], 0, 0.0, seed)
+                    walk.samples = [wanted]
+                    walk.run()
+                    code = 0
+                except Exception:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(code)
+            running[child] = name
+        pid, _status = os.waitpid(-1, 0)
+        if pid not in running:
+            continue
+        name = running.pop(pid)
+        path = results_file(name, 0)
+        found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not found:
+            missed = {"case": name, "scenario": name, "kind": "none", "task": "", "exit_code": None}
+            found = [{**missed, "violations": ["no case was run"]}]
+        results += found
+        print(f"{name}: {found[0]['case']}", flush=True)
+    return chosen, results
+
+
+def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
+    """Run the cases in as many processes as `jobs`; return their results."""
+    parts = []
+    for name, one in chosen.items():
+        begun(scenarios.SCENARIOS[name])
+        # neighbours go together: a walk ends with its last case
+        ordered = sorted(one.cases, key=lambda case: case.play)
+        size = max(1, min(PART, -(-len(ordered) // jobs)))
+        for number, begin in enumerate(range(0, len(ordered), size)):
+            parts.append((name, number, ordered[begin : begin + size]))
+    running: dict[int, tuple] = {}
+    results: list[dict[str, Any]] = []
+    while parts or running:
+        while parts and len(running) < jobs:
+            name, number, listed = parts.pop(0)
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    scenario = scenarios.SCENARIOS[name]
+                    known = recorded(scenario)
+                    Walk(scenario, WORLDS / name, known, listed, number, rerun, seed).run()
+                    code = 0
+                except Exception:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(code)
+            running[child] = (name, number, listed)
+        pid, _status = os.waitpid(-1, 0)
+        if pid not in running:
+            continue
+        name, number, listed = running.pop(pid)
+        path = results_file(name, number)
+        found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        done = {one["case"] for one in found}
+        for case in listed:
+            if str(case) not in done:
+                missed = {"case": str(case), "scenario": name, "kind": case.kind, "task": "", "exit_code": None}
+                found.append({**missed, "violations": ["the case did not run"]})
+        results += found
+        broken = sum(bool(one["violations"]) for one in found)
+        print(f"{name} {number}: {len(found)} cases, {broken} with a violation", flush=True)
+    return results
+
+
+def results_file(name: str, number: int) -> Path:
+    """Return the file of a part's results."""
+    return DIRECTORY / "results" / f"{name}-{number}.jsonl"
+
+
+def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
+    """Run one case; return its result and the directory of its world."""
+    name, *faults = words
+    parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
+    case, spawner = Case(name, parsed), Spawner()
+    scenario = scenarios.SCENARIOS[name]
+    if not (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists():
+        record(scenario, spawner)
+    spawner.end()
+    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, 1.0, 0, keep=True)
+    (result,) = walk.run()
+    return result, DIRECTORY / "replayed"
+
+
+class Sample(NamedTuple):
+    """Where a walk that has no recorded calls makes cases: at the first call from the batch of plays `begins` on, as a
+    part of all, that has the number `ordinal` in its batch."""
+
+    begins: float
+    ordinal: int
+    kind: str
+
+
+class Walk:
+    """A run without a failure from which cases fork off; `rerun`: the share of cases after which the run is repeated
+    where the kind does not ask for it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        base: Path,
+        recorded: verdict.Clean,
+        cases: Iterable[Case],
+        number: int,
+        rerun: float,
+        seed: int,
+        keep: bool = False,
+    ) -> None:
+        self.scenario, self.recorded, self.rerun, self.seed, self.keep = scenario, recorded, rerun, seed, keep
+        self.cases: dict[int, list[Case]] = {}
+        for case in cases:
+            self.cases.setdefault(case.play, []).append(case)
+        self.root = base.with_name(f"{base.name}-{number}")
+        relocate(base, self.root)
+        self.world = World(self.root)
+        self.samples: list[Sample] = []
+        self.begun_from: set[str] = set()
+        self.results = results_file(scenario.name, number)
+        self.results.parent.mkdir(parents=True, exist_ok=True)
+        self.results.unlink(missing_ok=True)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Run the cases; return their results."""
+        self.others: frozenset[int] = frozenset()
+        self.spawner, self.sampled = Spawner(), bool(self.samples)
+
+        def work() -> int:
+            boundary.Run.faults = {}
+            return engine.play(
+                self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play
+            )
+
+        total = sum(map(len, self.cases.values())) + len(self.samples)
+        code, _seconds = engine.forked(
+            work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S)
+        )
+        self.spawner.end()
+        lines = self.results.read_text().splitlines() if self.results.exists() else []
+        results = [json.loads(line) for line in lines]
+        if len(results) < total and not self.sampled:
+            raise RuntimeError(
+                f"{self.scenario.name}: {len(results)} of {total} cases ran, the walk ended with {code}: {self.root}"
+            )
+        return results
+
+    def _sample(self, manager: Any) -> None:
+        """Make the next case of a sample at this batch of plays, where it has such a call."""
+        wanted = self.samples[0]
+        if boundary.Run.play < wanted.begins * boundary.Run.plays:
+            return
+        snapshot = Snapshot(self.root)
+        began, play = time.monotonic(), boundary.Run.play
+        child = os.fork()
+        if child == 0:
+            self._become(Case(self.scenario.name, ()), manager)
+            last = play >= boundary.Run.plays
+            boundary.Run.blind = (play, 0 if last else wanted.ordinal, wanted.kind)
+            boundary.Run.before_play = self._missed
+            return
+        code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
+        hit = next((one for one in boundary.read_calls(self.world, "run") if one.get("injected")), None)
+        if hit:
+            case = Case(self.scenario.name, ((Key.of(hit["key"]), hit["injected"]),))
+            result = {**self._evaluated(case, code), "seconds": round(time.monotonic() - began, 2)}
+            with open(self.results, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(result) + "\n")
+            self.samples.pop(0)
+        snapshot.restore()
+        if not self.samples:
+            os._exit(0)
+
+    def _missed(self, _manager: Any) -> None:
+        """End a fork whose batch of plays had no call of the wanted number."""
+        if not any(one.get("injected") for one in boundary.read_calls(self.world, "run")):
+            os._exit(0)
+
+    def _before_play(self, manager: Any) -> None:
+        if self.samples:
+            self._sample(manager)
+            return
+        cases = self.cases.pop(boundary.Run.play, [])
+        if not cases:
+            return
+        snapshot = Snapshot(self.root)
+        for case in cases:
+            began, cpu = time.monotonic(), engine.cpu_of_children() + self.spawner.cpu_s
+            child = os.fork()
+            if child == 0:
+                self._become(case, manager)
+                return
+            code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
+            result = self._evaluated(case, code)
+            result["seconds"] = round(time.monotonic() - began, 2)
+            result["cpu_s"] = round(engine.cpu_of_children() + self.spawner.cpu_s - cpu, 2)
+            with open(self.results, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(result) + "\n")
+            if self.keep:
+                shutil.rmtree(DIRECTORY / "replayed", ignore_errors=True)
+                shutil.copytree(self.root, DIRECTORY / "replayed", symlinks=True)
+            snapshot.restore()
+        if not self.cases:
+            os._exit(0)  # nothing is left to be forked off
+
+    def _become(self, case: Case, manager: Any) -> None:
+        """Go on as the run in which the failure happens."""
+        os.setsid()
+        handle = os.open(self.root / "output-run.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream in (1, 2):
+            os.dup2(handle, stream)
+        engine.renew_queue(manager)
+        boundary.Run.before_play = None
+        boundary.Run.control = os.getpid()
+        boundary.Run.faults = dict(case.faults)
+
+    def _evaluated(self, case: Case, code: int | None) -> dict[str, Any]:
+        world, scenario = self.world, self.scenario
+        found = verdict.violations(world, self.recorded, dict(case.faults), code, "run")
+        calls = boundary.read_calls(world, "run")
+        hit = [one for one in calls if one.get("injected")]
+        taken = any(
+            one["at"] == "end" and one["mutated"] and verdict.signature(one) == ("run_lock", "taken") for one in calls
+        )
+        result: dict[str, Any] = {
+            "case": str(case),
+            "scenario": scenario.name,
+            "kind": case.kind,
+            "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
+            "exit_code": code,
+        }
+        status, _seconds = self.spawner.play(world, "status", "status", {"quorumshift_record": False})
+        shown, following = verdict.status_violations(world, status, "status", taken)
+        found += shown
+        result["next"] = following
+        kinds = {kind for _key, kind in case.faults}
+        again = False
+        if kinds & {KILLED, WORKER_LOST} and not self.sampled:
+            # From hosts that are the same byte by byte the next run does the same
+            left = modules.digest_of_all(world)
+            again = left not in self.begun_from
+            self.begun_from.add(left)
+        again |= random.Random(f"{self.seed} {case}").random() < self.rerun
+        if again:
+            codes, leads = [], False
+            for number in range(2):
+                again_code, _seconds = self.spawner.play(
+                    world, f"rerun{number}", scenario.playbook, scenario.given(world)
+                )
+                codes.append(again_code)
+                leads = again_code == 0
+                if leads:
+                    break
+            result["rerun"] = codes
+            if not leads:
+                found.append(f"the run does not lead on when it is repeated: exit codes {codes}")
+            elif self.recorded.final not in (None, verdict.final(world)):
+                found.append("the repeated run ended with exit code 0 and leads elsewhere than a run without a failure")
+        result["violations"] = found
+        return result

@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a module for a host of the simulated world.
+
+Most modules run as they are, with the world in place of systemd, Kafka and ZooKeeper (`patched`). Those whose work is
+the data of Kafka and ZooKeeper, or Spark, are stubs (`STUBS`) with the results that the modules document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import json
+import os
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    restart_steps,
+    restart_worker,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
+    cluster,
+    features,
+    host,
+    installation,
+    kafka_wire,
+    lag,
+    node,
+    own_node,
+    paths,
+    service,
+    stopped_node,
+    topics,
+)
+
+from tools.failure_proof import stubs
+from tools.failure_proof.world import CLUSTER, IDS, PIDS, World
+
+COLLECTION = "quorumshift.kafka."
+PACKAGE = "ansible_collections.quorumshift.kafka.plugins.modules"
+MODULES = Path(__file__).resolve().parents[2] / "plugins" / "modules"
+BUILTIN = ("command", "copy", "file", "find", "slurp", "stat", "tempfile", "wait_for")
+
+
+def load() -> None:
+    """Import every module, so that the processes that run them have them."""
+    for path in MODULES.glob("*.py"):
+        if path.name != "__init__.py":
+            importlib.import_module(f"{PACKAGE}.{path.stem}")
+    for name in BUILTIN:
+        importlib.import_module(f"ansible.modules.{name}")
+
+
+def run(world: World, target: str, name: str, args: dict[str, Any]) -> tuple[int, str, str]:
+    """Run a module on a host; return exit code, standard output and standard error."""
+    short = name.rpartition(".")[2]
+    if short in stubs.STUBS:
+        plain = {key: value for key, value in args.items() if not key.startswith("_ansible_")}
+        result = stubs.STUBS[short](world, target, plain, bool(args.get("_ansible_check_mode")))
+        return 0, json.dumps(result), ""
+    package = (
+        "ansible_collections.quorumshift.kafka.plugins.modules" if name.startswith(COLLECTION) else "ansible.modules"
+    )
+    module = importlib.import_module(f"{package}.{short}")
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        stack.enter_context(patch_module_args(args))
+        for one in patched(world, target):
+            stack.enter_context(one)
+        try:
+            module.main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        except BaseException:
+            code = 1
+            traceback.print_exc()
+    return code, out.getvalue(), err.getvalue()
+
+
+def patched(world: World, target: str) -> list[Any]:
+    """Return the replacements of what a module asks of systemd, Kafka and ZooKeeper."""
+
+    def named(unit: str) -> str:
+        return target
+
+    def begin(action: str, unit: str) -> None:
+        (world.start if action == "start" else world.stop)(target)
+
+    def running_mode(_values: Any, _file: str, _unit: str) -> Any:
+        return world.state()["services"][target]["mode"] if target in IDS else None
+
+    def see_up(spec: Any, record: Any, _values: Any, before: Any, starting: float, *_more: Any) -> None:
+        running = running_mode(None, "", "")
+        if running != spec["mode"]:
+            raise restart_steps.RestartError(f"{spec['service']} ended while it started")
+        record.note(answered_at=time.time(), start_s=0.1)
+        record.step("register")
+        record.note(registered_at=time.time(), register_s=0.1)
+
+    def detached(record: Any, work: Any, spec: Any) -> dict:
+        record.values["unit"] = "quorumshift.service"
+        record.step("begun")
+        first = json.loads(json.dumps(record.values))
+        work(spec, record, record.directory)
+        return first
+
+    def metadata_log(directory: str) -> Any:
+        return world.metadata_log(target) if directory and target in IDS else None
+
+    def running_version(pid: int, _arguments: Any) -> Any:
+        found = next((name for name, number in IDS.items() if PIDS + number == pid), None)
+        return world.state()["versions"][found] if found else None
+
+    def as_user(_owner: str, command: list[str], _timeout: float) -> Any:
+        values = properties.parse(world.config_file(target).read_text())
+        meta = {"node.id": values["node.id"], "cluster.id": CLUSTER, "version": "1"}
+        world.format(target, meta)
+        return mock.Mock(code=0, errors="", output="")
+
+    def min_isr(_bootstrap: Any, _client: Any, names: Any, _timeout: float) -> dict:
+        return dict.fromkeys(names, 1)
+
+    replaced: list[tuple[Any, str, Any]] = [
+        (service, "state", lambda unit: world.service(target) if target in IDS else stubs.NO_SERVICE),
+        (service, "begin", begin),
+        (service, "kill", lambda unit: world.stop(target)),
+        (service, "set_masked", lambda unit, masked: world.mask(target, masked)),
+        (service, "runs_systemd", lambda: True),
+        (service, "runs", lambda unit: False),
+        (service, "systemd_error", lambda: ""),
+        (own_node, "running_mode", running_mode),
+        (own_node, "registration", lambda _values, _number, _mode: world.registration(target)),
+        (restart_steps, "see_up", see_up),
+        (restart_steps, "_await_session_end", lambda _spec, _values: None),
+        (restart_worker, "_detached", detached),
+        (restart_worker.as_user, "run", as_user),
+        (node, "metadata_log", metadata_log),
+        (installation, "running_version", running_version),
+        (host, "read", lambda: {"system": "Linux", "machine_id": target, "first_process": "systemd", "systemd": ""}),
+        (cluster, "collect", lambda nodes, _connections, partitions=True: world.collect(nodes, partitions)),
+        (cluster, "modes", lambda nodes, _connections: {name: running_of(world, name) for name in nodes}),
+        (topics, "cluster_id", lambda *_given: CLUSTER),
+        (topics, "min_isr", min_isr),
+        (lag, "behind", lambda *_given: []),
+        (features, "gather", lambda *_given: stubs.features(world)),
+        (kafka_wire, "unregister_broker", lambda _address, broker, *_given: stubs.unregister(world, broker)),
+        (reassigning, "configs", lambda _admin: ({}, [])),
+        (paths, "check_connectivity", lambda _targets, _timeout: []),
+        (paths, "check_port", lambda _address: None),
+        (stopped_node, "partition_epochs", lambda _file: {}),
+        (stopped_node, "replica_logs", lambda _file: {}),
+    ]
+    found = [mock.patch.object(*one) for one in replaced]
+    for module in ("rolling_restart", "upgrade_plan", "kafka_features", "kafka_features_info"):
+        where = importlib.import_module(f"{PACKAGE}.{module}")
+        if hasattr(where, "ClusterAdmin"):
+            found.append(mock.patch.object(where, "ClusterAdmin", stubs.admin(world)))
+    return found
+
+
+def running_of(world: World, name: str) -> Any:
+    """Return the mode in which a node runs."""
+    return (world.state()["services"].get(name) or {}).get("mode")
+
+
+def digest(world: World, target: str) -> str:
+    """Return a digest of a host's files, without what changes with each reading."""
+    found = hashlib.sha256()
+    root = world.host(target)
+    for directory, names, files in sorted(os.walk(root)):
+        names.sort()
+        for name in sorted([*files, *(one for one in names if os.path.islink(os.path.join(directory, one)))]):
+            path = os.path.join(directory, name)
+            if name == "lock":
+                continue
+            found.update(path.encode())
+            if os.path.islink(path):
+                found.update(os.readlink(path).encode())
+            else:
+                with open(path, "rb") as stream:
+                    found.update(stream.read())
+        found.update(directory.encode())
+    return found.hexdigest()
+
+
+def digest_of_all(world: World) -> str:
+    """Return a digest of every host's files and of the state of services and cluster."""
+    state = world.state()
+    state["zookeeper"].pop("version")  # rises with each change, also with one that changes nothing
+    hosts = [digest(world, path.name) for path in sorted((world.root / "hosts").iterdir())]
+    return hashlib.sha256(json.dumps([hosts, state], sort_keys=True).encode()).hexdigest()

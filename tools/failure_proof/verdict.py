@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must be true after a failure, and where a run breaks it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
+
+from tools.failure_proof import boundary
+from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER
+from tools.failure_proof.engine import ROOT, output
+from tools.failure_proof.world import CLUSTER, IDS, World
+
+
+class CleanUp(NamedTuple):
+    """A change that may begin after a failure. `does`: the module's state or action, None for any; `task`: the end of
+    the task's name, None for any."""
+
+    module: str
+    does: str | None
+    task: str | None
+    why: str
+
+
+class Tolerated(NamedTuple):
+    """A call whose failure need not end the run: its end is then that of a run without a failure."""
+
+    module: str
+    task: str
+    why: str
+
+
+TOLERATED = (
+    Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
+)
+UNREGISTER = "Remove the broker's registration from the quorum"
+CLEAN_UPS = (
+    CleanUp("run_lock", "closed", None, "the lock says how the run ended"),
+    CleanUp("file", "absent", "Remove the scratch directories", "they hold credentials and metadata in clear text"),
+    CleanUp("zk_cut", "healed", None, "a host that is fenced serves no client until it is healed"),
+    CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
+    CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
+    CleanUp("async_status", None, "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
+    CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
+)
+
+
+class Clean(NamedTuple):
+    """A run without a failure: its calls, what changes, and where it leads."""
+
+    calls: list[dict[str, Any]]
+    changing: frozenset[tuple]
+    final: Any
+    locked: frozenset[str]
+
+
+UNKNOWN = Clean([], frozenset(), None, frozenset())
+"""Of a run that was not recorded: what changes is then seen by its effect alone."""
+
+
+def clean(world: World, name: str) -> Clean:
+    """Return what the run `name` did."""
+    calls = [one for one in boundary.read_calls(world, name) if one["at"] == "end"]
+    changing = frozenset(signature(one) for one in calls if one["mutated"] and not one["check"])
+    locked = frozenset(one["target"] for one in calls if one["module"] == "run_lock" and one["does"] == "taken")
+    return Clean(calls, changing, final(world), locked)
+
+
+def signature(call: dict[str, Any]) -> tuple:
+    """Return what a call does: module, and state or action."""
+    return call["module"], call["does"]
+
+
+def final(world: World) -> Any:
+    """Return where a run led: what runs where, with which release, and the state of the migration."""
+    state = world.state()
+    nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
+    zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
+    files = {name: world.config_file(name).exists() for name in IDS}
+    members = {name: (one["state"], one["mode"]) for name, one in state["stubs"].get("members", {}).items()}
+    stubs = {**state["stubs"], "members": members}
+    found = [nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], stubs]
+    return json.loads(json.dumps(found))
+
+
+def is_clean_up(call: dict[str, Any]) -> bool:
+    """Return whether a call is a listed clean-up."""
+    return any(
+        one.module == call["module"]
+        and one.does in (None, call["does"])
+        and (not one.task or call["task"].endswith(one.task))
+        for one in CLEAN_UPS
+    )
+
+
+def is_tolerated(call: dict[str, Any]) -> bool:
+    """Return whether the run may go on although this call failed."""
+    return any(one.module == call["module"] and call["task"].endswith(one.task) for one in TOLERATED)
+
+
+def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], code: int | None, name: str) -> list[str]:
+    """Return what is wrong after a run that failed: its exit code, what it still began, what it said, what it left."""
+    found = []
+    calls = boundary.read_calls(world, name)
+    hit = next((index for index, one in enumerate(calls) if one.get("injected")), None)
+    if hit is None:
+        return ["the failure was not reached"]
+    faults = set(kinds.values())
+    if code == 0 and all(map(is_tolerated, (one for one in calls if one.get("injected")))):
+        return (
+            [] if final(world) == recorded.final else ["a tolerated failure: the run leads elsewhere than without it"]
+        )
+    injected = [one for one in calls if one.get("injected")]
+    text = output(world, name)
+    if code is None:
+        found.append("the run did not end in its time")
+    if code == 0:
+        found.append("exit code 0")
+    # Ansible starts one task on all hosts of a batch at once, or as forks allow: those are begun already
+    same = {(one["play"], one["uuid"]) for one in injected}
+    for one in calls[hit:]:
+        if one["at"] != "end" or one.get("injected") or one["check"] or (one["play"], one["uuid"]) in same:
+            continue
+        if (
+            (one["mutated"] or signature(one) in recorded.changing)
+            and not is_clean_up(one)
+            and one["result"] != "unreachable"
+        ):
+            began = f"{one['module']} {one['does'] or ''}".strip()
+            refused = str(one["result"]).startswith("failed")
+            found.append(
+                f"{began} ran on {one['target']} after the failure ({one['task']}{': it refused' if refused else ''})"
+            )
+    if faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}:
+        found += _message(text, injected)
+    found += _left(world, recorded, calls, faults, injected)
+    return list(dict.fromkeys(found))
+
+
+def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
+    """Return why what was printed does not name the host and the cause."""
+    host = injected[0]["target"]
+    lines = [line for line in text.splitlines() if "injected" in line]
+    if not lines:
+        return ["the message does not name the cause"]
+    return [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
+
+
+def journal(world: World, run: str) -> list[dict[str, Any]]:
+    """Return the journal of a run on the control node."""
+    path = world.root / "artifacts" / CLUSTER / run / "journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def locks(world: World) -> dict[str, dict[str, Any]]:
+    """Return each host's run lock."""
+    found = {}
+    for host in IDS:
+        path = world.state_dir(host) / CLUSTER / "run_lock.json"
+        if path.exists():
+            found[host] = json.loads(path.read_text())
+    return found
+
+
+def run_of(world: World) -> str | None:
+    """Return the newest run with a journal."""
+    paths = (world.root / "artifacts" / CLUSTER).glob("*/journal.jsonl")
+    runs = sorted((path.stat().st_mtime, path.parent.name) for path in paths)
+    return runs[-1][1] if runs else None
+
+
+def taken(calls: list[dict[str, Any]]) -> set[str]:
+    """Return the hosts on which the run took the run lock."""
+    wanted = ("run_lock", "taken")
+    return {one["target"] for one in calls if one["at"] == "end" and signature(one) == wanted and one["mutated"]}
+
+
+def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:
+    """Return where journal and locks do not say how the run ended."""
+    found: list[str] = []
+    ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
+    held = taken(calls)
+    run = run_of(world)
+    events = journal(world, run) if run else []
+    if any(one["name"] == "ended" and one.get("result") == "ok" for one in events):
+        found.append("the journal says that the run ended ok")
+    if ends_itself and events and not any(one["name"] == "failed" for one in events):
+        found.append("the journal does not say that the run failed")
+    lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
+    for host, lock in sorted(locks(world).items()):
+        if host not in held or lock.get("run") != run:
+            continue
+        if run_lock.ended_well(lock):
+            found.append(f"the run lock of {host} says that the run ended well")
+        elif ends_itself and not lock["closed"] and host not in lost:
+            found.append(f"the run lock of {host} is left open")
+        elif lock["closed"] and not ends_itself:
+            found.append(f"the run lock of {host} is closed, though the run was killed")
+    return found
+
+
+_COMMAND = re.compile(r"^ {8}ansible-playbook .*?(playbooks/[a-z_]+\.yml)(.*)$", re.MULTILINE)
+
+
+def status_violations(world: World, code: int | None, name: str, taken: bool) -> tuple[list[str], str | None]:
+    """Return what is wrong with what `status` shows after the run, and the playbook that it names next."""
+    text, found = output(world, name), []
+    if code != 0:
+        found.append(f"status ended with exit code {code}")
+    if "ended well" in text:
+        found.append("status says that the run ended well")
+    if taken and not ("ended at" in text or "locked by" in text):
+        found.append("status does not say how the run ended")
+    command = _COMMAND.search(text)
+    if command and not (ROOT / command[1]).exists():
+        found.append(f"status names {command[1]}, which does not exist")
+    return found, command[1] if command else None
