@@ -23,6 +23,8 @@ pytestmark = pytest.mark.real
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPLICAS = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
+# Kafka lets one fetch of a partition, 1 MB, through in each window of about 11 s, however low the rate
+MEGABYTES = 60
 SLOW, FAST = {"reassign_throttle_bytes_s": 1_000}, {"reassign_throttle_bytes_s": 100_000_000}
 
 
@@ -134,14 +136,14 @@ def events(run):
 def cluster(name):
     """Yield (servers of three brokers, modules, runs) of a cluster with a topic on all of them."""
     with admin_bed.kraft(name, 3) as (home, controller, brokers):
-        fill(brokers[0], "orders", REPLICAS, 4)
+        fill(brokers[0], "orders", REPLICAS, MEGABYTES)
         yield brokers, Bed(home, brokers[:2]), Runs(home, controller, brokers)
 
 
 def test_a_drain_from_its_plan_to_its_undo():
     with cluster("reassign-playbook") as (brokers, bed, runs):
         client = AdminClient({"bootstrap.servers": str(brokers[0].address)})
-        fill(brokers[0], "gone", {0: [3, 2]}, 4)
+        fill(brokers[0], "gone", {0: [3, 2]}, MEGABYTES)
         before = {one: found["replicas"] for one, found in bed.admin().partitions.items()}
 
         # the plan alone locks and moves nothing
