@@ -30,7 +30,8 @@ class ActionModule(QuorumshiftAction):
         result = self.module({**args, "how": failure.task if failure else run_outcome.OK})
         if result.get("failed"):
             return result
-        if not failure and not any(event["name"] == run_outcome.ENDED for event in events):
+        arbiter = (self.session.get("run_lock") or {}).get("hosts", [self.host])[0]
+        if not failure and self.host == arbiter:
             self.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
         return result
 
