@@ -133,13 +133,13 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("ansible-test sanity", script("sanity"), 1200),
     ),
     "unit": (
-        Step("pytest", (*PYTEST, "-n", "auto", "tests/unit"), 600, counts_tests=True),
+        Step("pytest", (*PYTEST, "-n", "auto", "tests/unit"), 1200, counts_tests=True),
         Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
     "integration": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
         # the tests wait more than they compute; a file's tests share servers
-        Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 1800, counts_tests=True),
+        Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
     ),
     "test-releases": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
