@@ -23,6 +23,7 @@ from unittest import mock
 
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    reassigning,
     restart_steps,
     restart_worker,
 )
