@@ -30,6 +30,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zk_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
@@ -103,9 +104,13 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
 def knows_controller(admin: AdminClient, brokers: int) -> bool:
     """Return whether the answering broker knows `brokers` brokers and the controller.
 
-    A broker that just started does not, and librdkafka may never get a response to a request to the controller then.
+    A broker that just started does not, and librdkafka may never get a response to a request to the controller then. An
+    answer without brokers is an error to librdkafka.
     """
-    metadata = admin.list_topics(timeout=10)
+    try:
+        metadata = admin.list_topics(timeout=10)
+    except KafkaException:
+        return False
     return len(metadata.brokers) == brokers and metadata.controller_id in metadata.brokers
 
 

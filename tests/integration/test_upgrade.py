@@ -31,12 +31,13 @@ def facts(server, role, tmp_path):
 
 
 def homes(nodes, to):
-    found = {
-        "home": {"path": "/opt/kafka", "is_link": True, "target": "old", "version": "old"},
-        "to": {"path": f"/opt/kafka-{to}", "exists": True, "version": to, "starts": True},
-        "java": 17,
+    """Return what kafka_home reads: each link leads to the release that runs."""
+    new = {"path": f"/opt/kafka-{to}", "exists": True, "version": to, "starts": True}
+    link = {"path": "/opt/kafka", "is_link": True, "target": "kafka", "real": "/opt/of-the-link"}
+    return {
+        host: {"home": {**link, "version": node["version"]}, "to": new, "running": None, "active": True, "java": 17}
+        for host, node in nodes.items()
     }
-    return dict.fromkeys(nodes, found)
 
 
 def plan(step, to, nodes, brokers, **more):
