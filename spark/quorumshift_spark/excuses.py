@@ -69,7 +69,8 @@ COPIED_VERSION = Excuse(
 )
 ZXID = Excuse(
     "zxid",
-    "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`",
+    "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`, or where "
+    "`before_revert` has no log",
     "`mzxid` of its znodes, above the baseline's zxid",
     "`differ`",
 )
@@ -339,8 +340,14 @@ def _under_kraft(
     evidence: Evidence,
 ) -> _Found:
     """Return what excuses a change in ZooKeeper since the baseline, while KRaft owns /controller."""
-    if not evidence.has_log:
-        return _Found(None, f"it changed in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}")
+    if (
+        not evidence.has_log
+    ):  # only before_revert opens then: the quorum may be lost, and ZooKeeper's controller goes on
+        if isinstance(now, Absent):
+            return _Found(
+                None, f"it is gone in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}"
+            )
+        return _in_zookeeper(state, now)
     copied, kraft_since = evidence.copied(), evidence.kraft_since()
     of_log = evidence.baselines.get(_BASELINE_OF_LOG)
     is_copied_since = of_log is None or evidence.is_of_another_log()

@@ -267,6 +267,11 @@ def test_nothing_changed_in_zookeeper_since_the_baseline_so_it_differs():
     assert under_kraft(_value("2", zxid=500), _value("2", offset=10), BEFORE).outcome == DIFFER
 
 
+def test_a_rollback_without_a_quorum_takes_zookeepers_word_for_changes_and_not_for_removals():
+    assert under_kraft(_value("2", zxid=900), Absent({}), AFTER, copied=None).outcome == MATCH
+    assert under_kraft(_value("2", zxid=800), Absent({}), AFTER, copied=None).outcome == DIFFER
+
+
 @pytest.mark.parametrize(
     ("more", "why"), [({"copied": None, "begin": 90}, "the records of the initial copy"), ({"copied": None}, "no log")]
 )
