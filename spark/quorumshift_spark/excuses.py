@@ -272,20 +272,27 @@ def _reassigned(
     if key[0] != "producer_ids" or not (isinstance(left, Entity) and isinstance(right, Entity)):
         return ()
     before, now = next_id(left), next_id(right)
-    copied, of_log = evidence.copied(), evidence.baselines.get(_BASELINE_OF_LOG)
-    first = None
-    if comparison.right == rules.LOG:
-        first = of_log["offset"] if of_log else None
-    elif evidence.kraft and copied and (of_log is None or evidence.is_of_another_log()):
-        first = copied.offset + 1  # ZooKeeper's baseline is older than the copy
-    last = None if first is None else evidence.last_record(key, sides, first)[0]
-    is_allocated = last is not None and first is not None and last >= first
-    if now > before or (now == before and not is_allocated):
+    last = _allocated_since(comparison, key, sides, evidence) if now == before else None
+    if now > before or (now == before and last is None):
         return ()
     both = {comparison.left: str(before), comparison.right: str(now)}
     rule = rules.rule("producer_ids", "next")
-    why = f"{rules.RISES}; the log allocated a block at offset {last}" if is_allocated else rules.RISES
+    why = rules.RISES if last is None else f"{rules.RISES}; the log allocated a block at offset {last}"
     return (Difference(*key, "next", both, rules.SINCE, why, rule.do),)
+
+
+def _allocated_since(
+    comparison: rules.Comparison, key: Key, sides: Mapping[str, Side], evidence: Evidence
+) -> int | None:
+    """Return the offset of a record since the baseline that allocated a block of producer ids."""
+    of_log, first = evidence.baselines.get(_BASELINE_OF_LOG), None
+    if comparison.right == rules.LOG:
+        first = of_log["offset"] if of_log else None
+    elif evidence.kraft and (of_log is None or evidence.is_of_another_log()):
+        copied = evidence.copied()  # ZooKeeper's baseline is older than the copy
+        first = copied.offset + 1 if copied else None
+    last = None if first is None else evidence.last_record(key, sides, first)[0]
+    return last if last is not None and first is not None and last >= first else None
 
 
 def _has_one_owner(comparison: rules.Comparison, sides: Mapping[str, Side]) -> bool:
