@@ -52,7 +52,7 @@ LOG_RECORD = Excuse(
 BASELINE_LOG = Excuse(
     "log at the baseline",
     "ZooKeeper changed since the baseline to what the log had then: it was behind at the baseline's first reading",
-    "the entity of the log in the baseline, and a newer zxid of the znodes",
+    "the entity of the log in the baseline, with its record since the copy, and a newer zxid of the znodes",
     "as above",
 )
 BEFORE_KRAFT = Excuse(
@@ -363,8 +363,10 @@ def _under_kraft(
     first = max([copied.offset + 1] if copied else [], default=0)
     if not is_copied_since and of_log is not None:
         first = max(first, of_log["offset"])
-        then = sides.get(_BASELINE_OF_LOG, Absent({}))
-        if _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
+        then, of_copy = sides.get(_BASELINE_OF_LOG, Absent({})), copied.offset if copied else -1
+        behind = evidence.last_record(key, sides, of_copy + 1)[0]
+        is_recorded = behind is not None and behind > of_copy
+        if is_recorded and _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
             return _Found(True, "changed to what the log had at the baseline", BASELINE_LOG.name)
     recorded = _recorded(key, sides, sides.get(comparison.left, Absent({})), now, first, evidence)
     if recorded:

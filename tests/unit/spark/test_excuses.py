@@ -303,6 +303,16 @@ def test_zookeeper_that_was_behind_at_the_baseline_is_excused_by_the_log_of_then
     assert found.outcome == MATCH and found.excuse == excuses.BASELINE_LOG.name
 
 
+@pytest.mark.parametrize(
+    ("offset", "expected"), [({}, LEFT_ONLY), ({"offset": 10}, LEFT_ONLY), ({"offset": 59}, MATCH)]
+)
+def test_what_the_log_lacked_at_the_baseline_needs_its_removal(offset, expected):
+    """Something else was deleted below the same znode meanwhile."""
+    evidence = Evidence(AFTER, KRAFT, Records(copied=COPY))
+    sides = {BASELINE: _CONFIG, ZOOKEEPER: _gone(900), LOG: Absent(offset), "baseline:metadata_log": Absent({})}
+    assert outcomes_of(_CONFIG[:2], sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
+
+
 def test_a_baseline_of_the_log_excuses_nothing_that_did_not_change_in_zookeeper():
     evidence = Evidence(AFTER, KRAFT, Records(copied=COPY))
     now = _value("2", zxid=800)
