@@ -18,7 +18,7 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, printable, spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 
@@ -220,7 +220,7 @@ class ActionModule(QuorumshiftAction):
             return result
         for one in (found.get("differences") or [])[:SHOWN]:
             self.say(one["text"])
-        why = "; ".join(found.get("reasons") or ["the job gave no reason"])
+        why = printable.visible("; ".join(found.get("reasons") or ["the job gave no reason"]))
         outcome = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
         self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
         what = f"{'Report' if shown == REPORT else 'Spark log'}: {os.path.relpath(os.path.join(where, shown))}"

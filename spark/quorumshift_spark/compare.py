@@ -95,14 +95,11 @@ def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | Non
     None when the text does not decide (a special rule, an unread or withheld value): the key goes through `compare`.
     """
     parts = []
+    if relation == rules.SINCE and kind in _DECIDED_BY_RECORDS:
+        return None
     for field, how in rules.compared_fields(kind, relation):
         value = fields.get(field, "")
-        if (
-            how in (rules.BLOCK, rules.ADDRESSES)
-            or kind in _DECIDED_BY_RECORDS
-            or value.startswith(_UNREAD)
-            or value == _WITHHELD
-        ):
+        if how in (rules.BLOCK, rules.ADDRESSES) or value.startswith(_UNREAD) or value == _WITHHELD:
             return None
         parts.append(value)
     return "\n".join(parts)

@@ -52,7 +52,7 @@ LOG_RECORD = Excuse(
 BASELINE_LOG = Excuse(
     "log at the baseline",
     "ZooKeeper changed since the baseline to what the log had then: it was behind at the baseline's first reading",
-    "the entity of the log in the baseline, and a newer zxid of the znodes",
+    "the entity of the log in the baseline, with its record since the copy, and a newer zxid of the znodes",
     "as above",
 )
 BEFORE_KRAFT = Excuse(
@@ -69,7 +69,8 @@ COPIED_VERSION = Excuse(
 )
 ZXID = Excuse(
     "zxid",
-    "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`",
+    "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`, or where "
+    "`before_revert` has no log",
     "`mzxid` of its znodes, above the baseline's zxid",
     "`differ`",
 )
@@ -271,20 +272,27 @@ def _reassigned(
     if key[0] != "producer_ids" or not (isinstance(left, Entity) and isinstance(right, Entity)):
         return ()
     before, now = next_id(left), next_id(right)
-    copied, of_log = evidence.copied(), evidence.baselines.get(_BASELINE_OF_LOG)
-    first = None
-    if comparison.right == rules.LOG:
-        first = of_log["offset"] if of_log else None
-    elif evidence.kraft and copied and (of_log is None or evidence.is_of_another_log()):
-        first = copied.offset + 1  # ZooKeeper's baseline is older than the copy
-    last = None if first is None else evidence.last_record(key, sides, first)[0]
-    is_allocated = last is not None and first is not None and last >= first
-    if now > before or (now == before and not is_allocated):
+    last = _allocated_since(comparison, key, sides, evidence) if now == before else None
+    if now > before or (now == before and last is None):
         return ()
     both = {comparison.left: str(before), comparison.right: str(now)}
     rule = rules.rule("producer_ids", "next")
-    why = f"{rules.RISES}; the log allocated a block at offset {last}" if is_allocated else rules.RISES
+    why = rules.RISES if last is None else f"{rules.RISES}; the log allocated a block at offset {last}"
     return (Difference(*key, "next", both, rules.SINCE, why, rule.do),)
+
+
+def _allocated_since(
+    comparison: rules.Comparison, key: Key, sides: Mapping[str, Side], evidence: Evidence
+) -> int | None:
+    """Return the offset of a record since the baseline that allocated a block of producer ids."""
+    of_log, first = evidence.baselines.get(_BASELINE_OF_LOG), None
+    if comparison.right == rules.LOG:
+        first = of_log["offset"] if of_log else None
+    elif evidence.kraft and (of_log is None or evidence.is_of_another_log()):
+        copied = evidence.copied()  # ZooKeeper's baseline is older than the copy
+        first = copied.offset + 1 if copied else None
+    last = None if first is None else evidence.last_record(key, sides, first)[0]
+    return last if last is not None and first is not None and last >= first else None
 
 
 def _has_one_owner(comparison: rules.Comparison, sides: Mapping[str, Side]) -> bool:
@@ -339,8 +347,14 @@ def _under_kraft(
     evidence: Evidence,
 ) -> _Found:
     """Return what excuses a change in ZooKeeper since the baseline, while KRaft owns /controller."""
-    if not evidence.has_log:
-        return _Found(None, f"it changed in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}")
+    if (
+        not evidence.has_log
+    ):  # only before_revert opens then: the quorum may be lost, and ZooKeeper's controller goes on
+        if isinstance(now, Absent):
+            return _Found(
+                None, f"it is gone in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}"
+            )
+        return _in_zookeeper(state, now)
     copied, kraft_since = evidence.copied(), evidence.kraft_since()
     of_log = evidence.baselines.get(_BASELINE_OF_LOG)
     is_copied_since = of_log is None or evidence.is_of_another_log()
@@ -349,8 +363,10 @@ def _under_kraft(
     first = max([copied.offset + 1] if copied else [], default=0)
     if not is_copied_since and of_log is not None:
         first = max(first, of_log["offset"])
-        then = sides.get(_BASELINE_OF_LOG, Absent({}))
-        if _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
+        then, of_copy = sides.get(_BASELINE_OF_LOG, Absent({})), copied.offset if copied else -1
+        behind = evidence.last_record(key, sides, of_copy + 1)[0]
+        is_recorded = behind is not None and behind > of_copy
+        if is_recorded and _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
             return _Found(True, "changed to what the log had at the baseline", BASELINE_LOG.name)
     recorded = _recorded(key, sides, sides.get(comparison.left, Absent({})), now, first, evidence)
     if recorded:

@@ -79,10 +79,11 @@ def _groups(now: Settings) -> Iterable[Tuple[str, List[str]]]:
 
 
 def _with_first(key: str, views: Sequence[str], now: Settings) -> Iterable[Difference]:
-    """Yield the comparison of each node with the value that most of them have."""
+    """Yield the comparison of each node with one that has the value of most of them, a controller if there is one."""
     if len(views) > 1:
         common = collections.Counter(now[view][key] for view in views).most_common(1)[0][0]
-        first = next(view for view in views if now[view][key] == common)
+        same = [view for view in views if now[view][key] == common]
+        first = min(same, key=lambda view: (not view.startswith(rules.CONTROLLER), view))
         for view in views:
             if view != first:
                 sides = {first: common, view: now[view][key]}

@@ -267,6 +267,11 @@ def test_nothing_changed_in_zookeeper_since_the_baseline_so_it_differs():
     assert under_kraft(_value("2", zxid=500), _value("2", offset=10), BEFORE).outcome == DIFFER
 
 
+def test_a_rollback_without_a_quorum_takes_zookeepers_word_for_changes_and_not_for_removals():
+    assert under_kraft(_value("2", zxid=900), Absent({}), AFTER, copied=None).outcome == MATCH
+    assert under_kraft(_value("2", zxid=800), Absent({}), AFTER, copied=None).outcome == DIFFER
+
+
 @pytest.mark.parametrize(
     ("more", "why"), [({"copied": None, "begin": 90}, "the records of the initial copy"), ({"copied": None}, "no log")]
 )
@@ -296,6 +301,16 @@ def test_zookeeper_that_was_behind_at_the_baseline_is_excused_by_the_log_of_then
     sides = {BASELINE: _CONFIG, ZOOKEEPER: now, LOG: _value("2", offset=59), "baseline:metadata_log": _value("2")}
     found = outcomes_of(_CONFIG[:2], sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER]
     assert found.outcome == MATCH and found.excuse == excuses.BASELINE_LOG.name
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [({}, LEFT_ONLY), ({"offset": 10}, LEFT_ONLY), ({"offset": 59}, MATCH)]
+)
+def test_what_the_log_lacked_at_the_baseline_needs_its_removal(offset, expected):
+    """Something else was deleted below the same znode meanwhile."""
+    evidence = Evidence(AFTER, KRAFT, Records(copied=COPY))
+    sides = {BASELINE: _CONFIG, ZOOKEEPER: _gone(900), LOG: Absent(offset), "baseline:metadata_log": Absent({})}
+    assert outcomes_of(_CONFIG[:2], sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
 
 
 def test_a_baseline_of_the_log_excuses_nothing_that_did_not_change_in_zookeeper():

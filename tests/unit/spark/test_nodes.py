@@ -42,7 +42,7 @@ def test_settings_are_compared_where_they_are_known_on_both_sides():
 def test_one_node_without_a_setting_does_not_hide_that_the_others_differ():
     now = {"broker:1": {}, "broker:2": {MIN_ISR: '"1"'}, "broker:3": {MIN_ISR: '"2"'}, "controller:9": {MIN_ISR: '"2"'}}
     (difference,) = compared(None, now).differences
-    assert difference.sides == {"broker:3": '"2"', "broker:2": '"1"'} and difference.relation == rules.SERVED
+    assert difference.sides == {"controller:9": '"2"', "broker:2": '"1"'} and difference.relation == rules.SERVED
 
 
 def _of_security(authorizer=None, users=None, allow=None):

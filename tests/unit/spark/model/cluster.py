@@ -74,7 +74,7 @@ def changed(state: State, change: Tuple[Any, ...], fresh: int) -> State:
         if number < 3:
             found["partition", first, number] = _partition([2, 1])
     elif name in ("elect", "reassign"):
-        for part in [one for one in state if one[:2] == ("partition", first)][:1]:
+        for part in [one for one in state if one == ("partition", first, 0)]:
             was = state[part]
             now = {**was, "partition_epoch": was["partition_epoch"] + 1}
             if name == "elect":
@@ -409,6 +409,9 @@ class Cluster:
             if was.get(path) == now.get(path):
                 continue
             if path in self.rejecting:
+                node = self.tree.nodes.get(path)
+                if (node.data if node else None) == now.get(path):
+                    continue  # it went with the znode above it
                 self.faults.append(Fault(f"ZooKeeper rejects {path}", self.clock))
             elif path in now:
                 self.tree.write(path, now[path])
