@@ -95,7 +95,7 @@ class Worker:
     def steps(self) -> Steps:
         """Return the work: the entry of the transient unit."""
         self.began = yield ("now",)
-        self.record = yield ("record",)
+        self.record = {"steps": [], "reason": "", "brokers_lost": [], **(yield ("record",))}
         try:
             yield from self._work()
         except Exception as error:  # the operator reads it; what is not promoted heals itself
