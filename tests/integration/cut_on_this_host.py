@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real steps and the real worker of a cut in a network namespace of their own, with the kernel's rules.
 
-Scripts take the place of systemd and the server. `cut_on_this_host.py HOME CASE` prints what it sees as JSON, one line a
-step; test_cut_worker.py runs it.
+Scripts take the place of systemd and the server. `cut_on_this_host.py HOME CASE` prints what it sees as JSON, one line
+a step; test_cut_worker.py runs it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def main():
     if CASE in ("flushed before", "other files"):
         return
     deadline = time.monotonic() + 20
-    while '"started"' not in json.dumps(state.read_record(directory)) and time.monotonic() < deadline:
+    while '"name": "started"' not in json.dumps(state.read_record(directory)) and time.monotonic() < deadline:
         time.sleep(0.05)
     if CASE == "both":  # at once, for the worker
         worker = int((HOME / "worker").read_text())
