@@ -215,8 +215,7 @@ class Worker:
     def promote(self, order: Mapping[str, Any]) -> Steps:
         """Make the server a voter, and open its client port once the whole ensemble was promoted."""
         host = self.spec["host"]
-        yield ("write_config",)
-        if not (yield from self.is_fenced()):
+        if not (yield from locked(self.write_config())) or not (yield from self.is_fenced()):
             return
         if (yield ("mode",)) not in SERVING:
             yield ("stop_server",)
@@ -242,6 +241,22 @@ class Worker:
             yield from self.step("started")
         yield from self.open_when_all()
 
+    def write_config(self) -> Steps:
+        """Write a voter's configuration if the promotion is under way: a rollback may have undone it meanwhile."""
+        if (yield ("state",)) != PROMOTING:
+            return False
+        yield ("write_config",)
+        return True
+
+    def make_fences(self, kind: str | None) -> Steps:
+        """Make the fences again if the promotion is under way; return whether it is."""
+        if (yield ("state",)) != PROMOTING:
+            return False
+        yield ("block",)
+        if kind:
+            yield ("insert", kind)
+        return True
+
     def is_fenced(self) -> Steps:
         """Return whether no client can have used this server. Missing rules of both fences are made again."""
         missing, blocked = (yield ("missing", "fence")), (yield ("blocked",))
@@ -251,9 +266,8 @@ class Worker:
         active = yield ("server_active",)
         failed = ""
         try:
-            yield ("block",)
-            if missing:
-                yield ("insert", "fence")
+            if not (yield from locked(self.make_fences("fence" if missing else None))):
+                return False
         except CutError as error:
             failed = str(error)
         if missing and active and (not blocked or self.spec.get("has_broker")):
