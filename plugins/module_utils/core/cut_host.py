@@ -282,8 +282,8 @@ class Worker:
 
     def suspend(self, reason: str) -> Steps:
         """Stop the server for good: the promotion goes on only by order of a run."""
+        yield from self.note(reason=reason)
         if (yield from changed_state((PROMOTING,), SUSPENDED)):
-            yield from self.note(reason=reason)
             yield ("stop_server",)
             yield from self.step("suspended")
 
@@ -400,7 +400,8 @@ def resume(spec: Mapping[str, Any]) -> Steps:
 def suspend(_spec: Mapping[str, Any]) -> Steps:
     """Keep a promotion from going on: no worker, and no server that another one could count among its followers."""
     yield ("kill_worker",)
-    if (yield from changed_state((PROMOTING,), SUSPENDED)):
+    yield from changed_state((PROMOTING,), SUSPENDED)
+    if (yield ("state",)) == SUSPENDED:
         yield ("stop_server",)
 
 
