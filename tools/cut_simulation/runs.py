@@ -227,7 +227,8 @@ class Run:
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.BACK)
         self.lock()
-        self.require((yield from self.everywhere(cut_host.suspend, self.hosts(decision.suspend))))
+        kept = self.hosts([*decision.suspend, *decision.take_back])
+        self.require((yield from self.everywhere(cut_host.suspend, kept)))
         others = [host for host, one in found.items() if one["state"] not in ensemble_cut.ACCEPTED]
         self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "rollback"}), others)))
         found = yield from self.read()

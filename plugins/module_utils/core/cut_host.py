@@ -95,7 +95,7 @@ class Worker:
     def steps(self) -> Steps:
         """Return the work: the entry of the transient unit."""
         self.began = yield ("now",)
-        self.record = yield ("record",)
+        self.record = {"steps": [], "reason": "", "brokers_lost": [], **(yield ("record",))}
         try:
             yield from self._work()
         except Exception as error:  # the operator reads it; what is not promoted heals itself
@@ -215,8 +215,7 @@ class Worker:
     def promote(self, order: Mapping[str, Any]) -> Steps:
         """Make the server a voter, and open its client port once the whole ensemble was promoted."""
         host = self.spec["host"]
-        yield ("write_config",)
-        if not (yield from self.is_fenced()):
+        if not (yield from locked(self.write_config())) or not (yield from self.is_fenced()):
             return
         if (yield ("mode",)) not in SERVING:
             yield ("stop_server",)
@@ -242,6 +241,22 @@ class Worker:
             yield from self.step("started")
         yield from self.open_when_all()
 
+    def write_config(self) -> Steps:
+        """Write a voter's configuration if the promotion is under way: a rollback may have undone it meanwhile."""
+        if (yield ("state",)) != PROMOTING:
+            return False
+        yield ("write_config",)
+        return True
+
+    def make_fences(self, kind: str | None) -> Steps:
+        """Make the fences again if the promotion is under way; return whether it is."""
+        if (yield ("state",)) != PROMOTING:
+            return False
+        yield ("block",)
+        if kind:
+            yield ("insert", kind)
+        return True
+
     def is_fenced(self) -> Steps:
         """Return whether no client can have used this server. Missing rules of both fences are made again."""
         missing, blocked = (yield ("missing", "fence")), (yield ("blocked",))
@@ -251,9 +266,8 @@ class Worker:
         active = yield ("server_active",)
         failed = ""
         try:
-            yield ("block",)
-            if missing:
-                yield ("insert", "fence")
+            if not (yield from locked(self.make_fences("fence" if missing else None))):
+                return False
         except CutError as error:
             failed = str(error)
         if missing and active and (not blocked or self.spec.get("has_broker")):
@@ -268,8 +282,8 @@ class Worker:
 
     def suspend(self, reason: str) -> Steps:
         """Stop the server for good: the promotion goes on only by order of a run."""
+        yield from self.note(reason=reason)
         if (yield from changed_state((PROMOTING,), SUSPENDED)):
-            yield from self.note(reason=reason)
             yield ("stop_server",)
             yield from self.step("suspended")
 
@@ -386,7 +400,8 @@ def resume(spec: Mapping[str, Any]) -> Steps:
 def suspend(_spec: Mapping[str, Any]) -> Steps:
     """Keep a promotion from going on: no worker, and no server that another one could count among its followers."""
     yield ("kill_worker",)
-    if (yield from changed_state((PROMOTING,), SUSPENDED)):
+    yield from changed_state((PROMOTING,), SUSPENDED)
+    if (yield ("state",)) == SUSPENDED:
         yield ("stop_server",)
 
 

@@ -19,13 +19,21 @@ from . import worker
 from .effects import Effects
 from .state import path_of
 
+Program = Callable[[Mapping[str, Any]], cut_host.Steps]
+WITH_A_WORKER = (cut_host.begin, cut_host.resume)
 
-def carry_out(given: Mapping[str, Any], program: Callable[[Mapping[str, Any]], cut_host.Steps]) -> Any:
+
+def carry_out(given: Mapping[str, Any], program: Program) -> Any:
     """Carry out a program of core.cut_host on this host; return its result. Raises CutError, ServiceError,
-    RestartError, OSError."""
+    RestartError, OSError.
+
+    Only what starts a worker needs the addresses of other hosts: a cut is undone without any name service.
+    """
     directory = path_of(given)
     os.makedirs(directory, mode=0o700, exist_ok=True)
-    spec = {**given, **prepared(given)}
+    spec = {**given, "chroot": parse_zookeeper_connect(given["destination_connect"]).chroot}
+    if program in WITH_A_WORKER:
+        spec.update(prepared(given))
     return cut_host.run(program(spec), Effects(spec, directory, worker.__name__))
 
 
@@ -34,7 +42,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
 
     {fence, cut: rules; ports: client ports; participants: the text of the zoo.cfg after the promotion; quorum_peers:
     quorum ports of the other destination servers, clients: client ports of all, brokers: listeners to watch, each
-    [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host; chroot}.
+    [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
     """
     values = values_of(given["config_file"])
     destination = {int(number): one for number, one in given["destination_servers"].items()}
@@ -59,7 +67,6 @@ def prepared(given: Mapping[str, Any]) -> dict:
         "clients": [list(one) for one in connect.servers if not is_local(one.host)],
         "brokers": [list(one) for one in brokers],
         "has_broker": any(is_local(one.host) for one in brokers),
-        "chroot": connect.chroot,
     }
 
 
