@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Properties files over all bytes, as operators' editors, shells and templates leave them. The same seed and number give
+the same file."""
+
+from __future__ import annotations
+
+import random
+from typing import Callable
+
+KEYS = ("log.dirs", "broker.id", "zookeeper.connect", "listeners", "super.users", "sasl.jaas.config", "a", "k 1", "ü")
+_COMMENTS = (
+    "на старых log.dirs=/old/kafka",
+    "配置 全部 关闭 log.dirs=/old",
+    "Zażółć gęślą jaźń broker.id=9",
+    "✅ done… see “wiki”",
+    "Größe\\",
+    "日本語のコメント",
+    "العربية broker.id=7",
+    "x=y",
+    "",
+)
+_CHARSETS = ("utf-8", "utf-8", "cp1251", "gb18030", "cp1252", "latin-1", "shift_jis", "utf-16-le")
+_ENDS = (b"\n", b"\r\n", b"\r")
+_BLANKS = (b"", b"", b"", b" ", b"\t", b"\f", b"  ")
+# bytes at which str.splitlines and str.strip differ from Java, and those that the grammar names
+_BYTES = b"\x85\x0b\x0c\x1c\x1d\x1e\x1f\xa0\x00\\\\\\=:#! \t\f\r\nutnf\"'$" + bytes(range(256))
+_WORDS = ("/data/kafka", "zk1:2181,zk2:2181/kafka", "PLAINTEXT://:9092", "true", "C:\\\\temp", "User:CN\\=\\u5f20\\u4e09")
+
+
+def properties_file(seed: int, number: int) -> bytes:
+    """Return a generated file."""
+    chosen = random.Random(f"{seed}/{number}")
+    parts = [b"\xef\xbb\xbf"] if chosen.random() < 0.05 else []
+    ends = chosen.choice(((b"\n",), (b"\n",), (b"\r\n",), (b"\r",), _ENDS))
+    for _line in range(chosen.randint(0, 8)):
+        kind: Callable[[random.Random, bytes], bytes] = chosen.choice((_comment, _entry, _entry, _entry, _noise, _empty))
+        parts.append(kind(chosen, chosen.choice(ends)))
+    data = b"".join(parts)
+    tail = chosen.random()
+    if tail < 0.2:
+        data = data.rstrip(b"\r\n")
+    elif tail < 0.3:
+        data += chosen.choice((b"\\", b"\\\n", b"\\\r\n", b"\\\r", b"a=\\", b" ", b"#", b"#\\", b"\\\n\\"))
+    return data
+
+
+def shrunk(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
+    """Return a smallest file that fails too: no run of its bytes can be left out."""
+    size = max(1, len(data) // 2)
+    while size:
+        begin = 0
+        while begin < len(data):
+            smaller = data[:begin] + data[begin + size :]
+            if fails(smaller):
+                data = smaller
+            else:
+                begin += size
+        size //= 2
+    return data
+
+
+def values(seed: int, number: int) -> dict[str, str]:
+    """Return changes for an edit: new values, in all of Unicode, of some keys."""
+    chosen = random.Random(f"{seed}/{number}/values")
+    return {chosen.choice(KEYS): _value(chosen) for _key in range(chosen.randint(1, 3))}
+
+
+def _value(chosen: random.Random) -> str:
+    kinds = (
+        lambda: chosen.choice(_WORDS).replace("\\", ""),
+        lambda: "".join(chr(chosen.choice((*range(0x180), 0x5F20, 0x4E09, 0x1F600))) for _one in range(6)),
+        lambda: chosen.choice((" leading", ":=x", "#c", "trailing ", "back\\", "", "a\nb", "p\xfc\x85ß")),
+    )
+    return chosen.choice(kinds)()
+
+
+def _comment(chosen: random.Random, end: bytes) -> bytes:
+    text = chosen.choice(_COMMENTS).encode(chosen.choice(_CHARSETS), "replace")
+    return chosen.choice(_BLANKS) + chosen.choice((b"#", b"# ", b"!")) + text.replace(b"\n", b"") + end
+
+
+def _entry(chosen: random.Random, end: bytes) -> bytes:
+    key = chosen.choice(KEYS).replace(" ", "\\ ").encode(chosen.choice(("utf-8", "latin-1")))
+    if chosen.random() < 0.1:
+        key = _random(chosen, 3)
+    separator = chosen.choice((b"=", b"=", b"=", b":", b" ", b" = ", b"\t:\f", b"", b"\\\n =", b"=\\\r\n"))
+    value = chosen.choice(_WORDS).encode() if chosen.random() < 0.6 else _random(chosen, 8)
+    for _piece in range(chosen.choice((0, 0, 0, 1, 2))):
+        value += b"\\" * chosen.choice((1, 1, 2, 3)) + chosen.choice(_ENDS) + chosen.choice(_BLANKS) + _random(chosen, 4)
+    escape = chosen.random()
+    if escape < 0.15:
+        value += chosen.choice((b"\\u00fc", b"\\ud83d\\ude00", b"\\ud83d", b"\\u0000", b"\\u000A", b"\\t\\n\\f\\r", b"\\q"))
+    elif escape < 0.18:
+        value += chosen.choice((b"\\u12", b"\\u12g4", b"\\u", b"\\U0041"))
+    return chosen.choice(_BLANKS) + key + separator + value + end
+
+
+def _noise(chosen: random.Random, end: bytes) -> bytes:
+    return _random(chosen, 10) + end
+
+
+def _empty(chosen: random.Random, end: bytes) -> bytes:
+    return chosen.choice(_BLANKS) + chosen.choice((b"", b"", b"\\")) + end
+
+
+def _random(chosen: random.Random, most: int) -> bytes:
+    return bytes(chosen.choice(_BYTES) for _byte in range(chosen.randint(0, most)))
