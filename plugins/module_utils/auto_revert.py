@@ -20,10 +20,10 @@ from .restart_record import Record, RestartError
 
 
 class Earlier(NamedTuple):
-    """What a node had before its restart in an upgrade: the text of its properties file, and where the link of its
+    """What a node had before its restart in an upgrade: its properties file, and where the link of its
     release led, None if the restart does not switch it."""
 
-    text: str
+    file: bytes
     home: str | None
 
 
@@ -48,7 +48,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         refused = restart_token.no_stop(spec)
         if refused and not restart_steps.is_stopped(service.state(unit)):
             raise _Refused(refused)
-        old = _old_text(spec, directory, earlier)
+        old = _old_file(spec, directory, earlier)
         reverted = {**spec, "mode": earlier}
         if earlier == "zk":
             _revert_to_zk(reverted, record, old, since)
@@ -58,7 +58,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
         return "failed", _joined(f"{why} Its properties file was not reverted: {refused}. {how}.", excerpt)
     except Exception as second:
-        next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_text(spec["config_file"])))
+        next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_bytes(spec["config_file"])))
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}."
@@ -91,9 +91,9 @@ def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Ex
         if earlier.home:
             record.step("switch the release back")
             home_link.switch(release["home"], earlier.home)
-        if restart_files.read_text(spec["config_file"]) != earlier.text:
-            _write(spec, record, earlier.text)
-        values = properties.parse(earlier.text)
+        if restart_files.read_bytes(spec["config_file"]) != earlier.file:
+            _write(spec, record, earlier.file)
+        values = properties.parse(earlier.file)
         before = own_node.registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
     except Exception as second:
@@ -106,17 +106,17 @@ def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Ex
     return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again.", excerpt)
 
 
-def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:
-    current, kept = restart_files.read_text(spec["config_file"]), restart_files.kept(spec, directory)
-    for text in (current, restart_files.read_text(kept)):  # the current file, if writing the new one failed
-        if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
-            return text
+def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
+    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept(spec, directory)
+    for data in (current, restart_files.read_bytes(kept)):  # the current file, if writing the new one failed
+        if data and kraft_config.mode_at_next_start(properties.parse(data)) == earlier:
+            return data
     raise _Refused(f"no properties file of mode {earlier} is kept as {kept}")
 
 
-def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
+def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: float) -> None:
     """Revert to plain ZooKeeper mode if the initial copy has not begun and cannot begin before the broker is up."""
-    current, values = restart_files.read_text(spec["config_file"]), properties.parse(old)
+    current, values = restart_files.read_bytes(spec["config_file"]), properties.parse(old)
     registered = set(spec["registered"])
     if own_node.may_have_registered(properties.parse(current), since):
         registered.add(str(spec["node_id"]))
@@ -136,7 +136,7 @@ def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: str, since: floa
         raise _Refused(f"while it was reverted: {refused}")
 
 
-def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> None:
+def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> None:
     """Revert to migration or KRaft mode while the controllers write to ZooKeeper and accept brokers of both modes."""
     restart_steps.stop(spec, record, "stop again")
     values = properties.parse(old)
@@ -160,9 +160,9 @@ def _read_zookeeper(values: Mapping[str, str]) -> dict:
         raise _Refused(f"/migration and /controller could not be read from this host: {error}") from None
 
 
-def _write(spec: Mapping[str, Any], record: Record, text: str, name: str = "revert the file") -> None:
+def _write(spec: Mapping[str, Any], record: Record, data: bytes, name: str = "revert the file") -> None:
     record.step(name)
-    restart_files.replace(spec["config_file"], text, spec.get("owner"))
+    restart_files.replace(spec["config_file"], data, spec.get("owner"))
 
 
 def _joined(*parts: str) -> str:

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from .addresses import AddressError
+from .core import config_values
 from .core.restart_token import is_stopped, no_stop
 from .formats.znodes import ZnodeError
 from .probes import loading, own_log, own_node, own_zookeeper, service
@@ -206,7 +207,7 @@ def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> No
     Its /brokers/ids/<id> would keep the new process from starting (KafkaZkClient.registerBroker). If ZooKeeper cannot
     be read, do not wait: the start reports it.
     """
-    session_s = float(values.get("zookeeper.session.timeout.ms") or 18000) / 1000
+    session_s = config_values.number(values, "zookeeper.session.timeout.ms") / 1000
 
     def expired() -> bool:
         try:

@@ -7,7 +7,7 @@ the same file."""
 from __future__ import annotations
 
 import random
-from typing import Callable
+from typing import Callable, Sequence
 
 KEYS = ("log.dirs", "broker.id", "zookeeper.connect", "listeners", "super.users", "sasl.jaas.config", "a", "k 1", "ü")
 _COMMENTS = (
@@ -26,7 +26,14 @@ _ENDS = (b"\n", b"\r\n", b"\r")
 _BLANKS = (b"", b"", b"", b" ", b"\t", b"\f", b"  ")
 # bytes at which str.splitlines and str.strip differ from Java, and those that the grammar names
 _BYTES = b"\x85\x0b\x0c\x1c\x1d\x1e\x1f\xa0\x00\\\\\\=:#! \t\f\r\nutnf\"'$" + bytes(range(256))
-_WORDS = ("/data/kafka", "zk1:2181,zk2:2181/kafka", "PLAINTEXT://:9092", "true", "C:\\\\temp", "User:CN\\=\\u5f20\\u4e09")
+_WORDS = (
+    "/data/kafka",
+    "zk1:2181,zk2:2181/kafka",
+    "PLAINTEXT://:9092",
+    "true",
+    "C:\\\\temp",
+    "User:CN\\=\\u5f20\\u4e09",
+)
 
 
 def properties_file(seed: int, number: int) -> bytes:
@@ -35,7 +42,9 @@ def properties_file(seed: int, number: int) -> bytes:
     parts = [b"\xef\xbb\xbf"] if chosen.random() < 0.05 else []
     ends = chosen.choice(((b"\n",), (b"\n",), (b"\r\n",), (b"\r",), _ENDS))
     for _line in range(chosen.randint(0, 8)):
-        kind: Callable[[random.Random, bytes], bytes] = chosen.choice((_comment, _entry, _entry, _entry, _noise, _empty))
+        kind: Callable[[random.Random, bytes], bytes] = chosen.choice(
+            (_comment, _entry, _entry, _entry, _noise, _empty)
+        )
         parts.append(kind(chosen, chosen.choice(ends)))
     data = b"".join(parts)
     tail = chosen.random()
@@ -61,10 +70,12 @@ def shrunk(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
     return data
 
 
-def values(seed: int, number: int) -> dict[str, str]:
-    """Return changes for an edit: new values, in all of Unicode, of some keys."""
-    chosen = random.Random(f"{seed}/{number}/values")
-    return {chosen.choice(KEYS): _value(chosen) for _key in range(chosen.randint(1, 3))}
+def changes(seed: int, number: int, present: Sequence[str]) -> dict[str, str | None]:
+    """Return changes for an edit: new values, in all of Unicode, of some keys, and keys to remove. `present`: those of
+    the file."""
+    chosen = random.Random(f"{seed}/{number}/changes")
+    keys = [chosen.choice((*KEYS, *present)) for _key in range(chosen.randint(1, 3))]
+    return {key: _value(chosen) if chosen.random() < 0.7 else None for key in keys}
 
 
 def _value(chosen: random.Random) -> str:
@@ -88,10 +99,14 @@ def _entry(chosen: random.Random, end: bytes) -> bytes:
     separator = chosen.choice((b"=", b"=", b"=", b":", b" ", b" = ", b"\t:\f", b"", b"\\\n =", b"=\\\r\n"))
     value = chosen.choice(_WORDS).encode() if chosen.random() < 0.6 else _random(chosen, 8)
     for _piece in range(chosen.choice((0, 0, 0, 1, 2))):
-        value += b"\\" * chosen.choice((1, 1, 2, 3)) + chosen.choice(_ENDS) + chosen.choice(_BLANKS) + _random(chosen, 4)
+        value += (
+            b"\\" * chosen.choice((1, 1, 2, 3)) + chosen.choice(_ENDS) + chosen.choice(_BLANKS) + _random(chosen, 4)
+        )
     escape = chosen.random()
     if escape < 0.15:
-        value += chosen.choice((b"\\u00fc", b"\\ud83d\\ude00", b"\\ud83d", b"\\u0000", b"\\u000A", b"\\t\\n\\f\\r", b"\\q"))
+        value += chosen.choice(
+            (b"\\u00fc", b"\\ud83d\\ude00", b"\\ud83d", b"\\u0000", b"\\u000A", b"\\t\\n\\f\\r", b"\\q")
+        )
     elif escape < 0.18:
         value += chosen.choice((b"\\u12", b"\\u12g4", b"\\u", b"\\U0041"))
     return chosen.choice(_BLANKS) + key + separator + value + end

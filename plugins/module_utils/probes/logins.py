@@ -38,7 +38,7 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
         "/dev/stdin",  # so that no file with secrets is left behind
     ]
     try:
-        done = as_user.run(user, command, timeout, properties.edit("", dict(settings)), _ENVIRONMENT, _THREAD_ENDED)
+        done = as_user.run(user, command, timeout, properties.edit(b"", dict(settings)), _ENVIRONMENT, _THREAD_ENDED)
     except KeyError:
         return {"answered": [], "errors": [f"there is no user {user} on this host"]}
     except OSError as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Mapping
 
 from ..addresses import AddressError, ZkConnect, parse_zookeeper_connect
+from ..core import config_values
 from ..formats import properties, znodes
 from ..security import SecurityError, Tls, ZkSecurity
 from . import node
@@ -73,15 +74,15 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
     naming the property.
     """
-    connect = parse_zookeeper_connect(values.get("zookeeper.connect", ""))
-    if values.get(_SSL + "client.enable", "").strip().lower() != "true":
+    connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
+    if not config_values.is_true(values, _SSL + "client.enable"):
         return connect, ZkSecurity()
-    check_hostname = values.get(_SSL + "endpoint.identification.algorithm", "HTTPS").strip().upper() == "HTTPS"
+    check_hostname = config_values.get(values, _SSL + "endpoint.identification.algorithm").upper() == "HTTPS"
     certificate = _pem(values, "keystore")
     tls = Tls(
         cafile=_pem(values, "truststore"),
         certfile=certificate,
-        keypassword=values.get(_SSL + "keystore.password") if certificate else None,
+        keypassword=config_values.get(values, _SSL + "keystore.password") or None if certificate else None,
         check_hostname=check_hostname,
         option="zookeeper",
         prefix="ssl.",
@@ -91,8 +92,8 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
 
 def _pem(values: Mapping[str, str], store: str) -> str | None:
     key = f"{_SSL}{store}.location"
-    path = values.get(key)
-    if path and values.get(f"{_SSL}{store}.type", "").upper() != "PEM" and not path.endswith(".pem"):
+    path = config_values.get(values, key) or None
+    if path and config_values.get(values, f"{_SSL}{store}.type").upper() != "PEM" and not path.endswith(".pem"):
         raise SecurityError(f"{key}: {path} is not a PEM file, and Python's standard library reads no other store")
     return path
 

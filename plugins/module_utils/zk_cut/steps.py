@@ -47,13 +47,13 @@ def prepared(given: Mapping[str, Any]) -> dict:
     hosts = ensemble_cut.hosts_of(members)
     addresses = [address for host in hosts for address, _port in tcp_connections.resolved(host, 0)]
     addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolved(host, 0)]
-    ports = [values[key].strip() for key in ("clientPort", "secureClientPort") if values.get(key, "").strip()]
-    text = safe_files.read(given["config_file"]).decode("latin-1")
+    ports = [values[key] for key in ("clientPort", "secureClientPort") if values.get(key)]
+    data = safe_files.read(given["config_file"])
     changes = ensemble_cut.promotion(values, destination)
     return {
         "fence": [list(one) for one in ensemble_cut.fence(ports)],
         "cut": [list(one) for one in ensemble_cut.cut(list(dict.fromkeys(addresses)), quorum_ports)],
-        "participants": properties.edit(text, changes, "Ensemble of its own (Quorumshift)"),
+        "participants": properties.edit(data, changes, "Ensemble of its own (Quorumshift)").decode("latin-1"),
         "peers": [list(one) for one in ensemble_cut.peers(destination, given["myid"])],
         "clients": [list(one) for one in parse_zookeeper_connect(given["destination_connect"]).servers],
         "brokers": [list(parse_host_port(one)) for one in given["brokers"]],
@@ -63,15 +63,14 @@ def prepared(given: Mapping[str, Any]) -> dict:
 def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
     values = values_of(config_file)
-    dynamic = values.get("dynamicConfigFile", "").strip()
-    text = safe_files.read(dynamic).decode("latin-1") if dynamic else "\n".join(f"{k}={v}" for k, v in values.items())
-    return zk_observer.ensemble(text).members
+    dynamic = values.get("dynamicConfigFile")
+    return zk_observer.ensemble(properties.parse(safe_files.read(dynamic)) if dynamic else values).members
 
 
 def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
     """Arm the dead man's switch, start the worker, and return. Raises CutError, ServiceError, OSError.
 
-    `prepared`: {fence, cut: rules; participants: the text of the zoo.cfg after the promotion; peers: quorum ports of
+    `prepared`: {fence, cut: rules; participants: the zoo.cfg after the promotion, as Latin-1; peers: quorum ports of
     the other destination servers, clients: client ports of all, brokers: listeners to watch, each [[host, port]]}.
     """
     directory = path_of(given)

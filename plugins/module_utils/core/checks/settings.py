@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Sequence
 
-from ...addresses import AddressError, parse_listeners
+from ...addresses import AddressError
 from ...seal import PREFIX, is_secret
 from ...security import PASSWORD_MECHANISMS
-from .. import kraft_config
+from .. import config_values, kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
 
@@ -38,8 +37,10 @@ def overrides(facts: Facts) -> Iterable[Finding]:
     """Yield the keys of quorumshift_controller_config whose value differs from the brokers' common value."""
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
-        of_brokers = {properties[key] for properties in values if key in properties}
-        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1 or _plain(own) in map(_plain, of_brokers):
+        of_brokers = {config_values.comparable(key, properties[key]) for properties in values if key in properties}
+        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
+            continue
+        if config_values.comparable(key, str(own)) in of_brokers:
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
@@ -58,12 +59,6 @@ def overrides(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _plain(value: object) -> str:
-    """Return a value without the differences that Kafka ignores: capital booleans, spaces in lists."""
-    text = re.sub(r"\s*,\s*", ",", str(value).strip())
-    return text.lower() if text.lower() in ("true", "false") else text
-
-
 def _users(text: object) -> list[str]:
     return kraft_config.super_users({"super.users": str(text)})
 
@@ -77,7 +72,7 @@ def _consequence(key: str) -> str:
 
 def controller_listener(facts: Facts) -> Iterable[Finding]:
     """Yield a controller listener with SCRAM or delegation tokens: both are stored in the metadata behind it."""
-    mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
+    mechanism = config_values.get(facts.controller_config, "sasl.mechanism.controller.protocol")
     if facts.controller_protocol.startswith("SASL") and (mechanism.startswith("SCRAM") or not mechanism):
         yield Finding(
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
@@ -137,7 +132,7 @@ def _enabled(facts: Facts) -> list[str]:
     sources = [facts.controller_config, *(values_of(node) for _host, node in sorted(facts.brokers.items()))]
     keys = (_enabled_key(facts), "sasl.enabled.mechanisms")
     found = next((source[key] for key in keys for source in sources if key in source), "GSSAPI")
-    return [name.strip() for name in str(found).split(",") if name.strip()]
+    return config_values.items(str(found))
 
 
 def listeners(facts: Facts) -> Iterable[Finding]:
@@ -148,7 +143,7 @@ def listeners(facts: Facts) -> Iterable[Finding]:
         if not values:
             continue  # the check `reached` reports it
         try:
-            names = [listener.name for listener in parse_listeners(values.get("listeners") or "PLAINTEXT://:9092")]
+            names = [listener.name for listener in kraft_config.listeners(values)]
         except AddressError as error:
             yield Finding(f"the listeners of {host} cannot be read: {error}", "correct them in its properties file")
             continue
@@ -178,7 +173,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
             and runs.get(key) is not None
-            and _plain(runs[key]) != _plain(value)
+            and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
         ]
         if differing:
             yield Finding(
@@ -210,7 +205,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
 
 def _brokers_by_value(facts: Facts, key: str) -> Iterable[tuple[Sequence[str], str]]:
     """Return the brokers that set `key`, grouped by value: (hosts, value)."""
-    values = {host: values_of(node).get(key) for host, node in facts.brokers.items()}
+    values = {host: config_values.get(values_of(node), key) for host, node in facts.brokers.items()}
     return grouped({host: value for host, value in values.items() if value}).items()
 
 
@@ -233,7 +228,7 @@ def authorizer(facts: Facts) -> Iterable[Finding]:
     """Yield the authorizers that are not Kafka's own."""
     known = ("", kraft_config.ZOOKEEPER_AUTHORIZER, kraft_config.STANDARD_AUTHORIZER)
     for host, node in sorted(facts.brokers.items()):
-        name = values_of(node).get("authorizer.class.name", "").strip()
+        name = config_values.get(values_of(node), kraft_config.AUTHORIZER)
         if name not in known:
             yield Finding(
                 f"{host} uses the authorizer {name}",

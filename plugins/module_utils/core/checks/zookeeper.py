@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Iterable, Mapping, Sequence
 
-from .. import clean_up, kraft_config, zk_controller, zk_metadata
+from .. import clean_up, config_values, kraft_config, zk_controller, zk_metadata
 from ..advice import shown
 from .facts import Facts, Finding, partitions_of, values_of
 
@@ -181,7 +181,7 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
 
 
 def _restricts(values: Mapping[str, str]) -> bool:
-    return values.get("zookeeper.set.acl", "").strip().lower() == "true"
+    return config_values.is_true(values, "zookeeper.set.acl")
 
 
 _PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
@@ -219,8 +219,8 @@ def latency(facts: Facts) -> Iterable[Finding]:
     in sync again. Kafka has `zookeeper.max.in.flight.requests` writes in flight (KafkaZkClient).
     """
     values = next((values_of(node) for node in facts.brokers.values() if values_of(node)), {})
-    session_ms = _number(values.get("zookeeper.session.timeout.ms"), 18000)
-    in_flight = _number(values.get("zookeeper.max.in.flight.requests"), 10)
+    session_ms = config_values.number(values, "zookeeper.session.timeout.ms")
+    in_flight = max(1, config_values.number(values, "zookeeper.max.in.flight.requests"))
     most = max((partitions_of(node) for node in facts.brokers.values()), default=0)
     for server, answer in sorted(facts.ensemble.items()):
         average, longest = answer.get("latency_ms") or (0, 0)
@@ -239,10 +239,6 @@ def latency(facts: Facts) -> Iterable[Finding]:
                 "find the cause: a separate disk for dataLogDir helps most. Each restart of a broker takes that much "
                 "longer",
             )
-
-
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.strip().isdigit() and int(text) else default
 
 
 def unreadable(facts: Facts) -> Iterable[Finding]:
