@@ -16,7 +16,9 @@ import java.util.Properties;
 import java.util.TreeMap;
 import kafka.cluster.EndPoint;
 import kafka.server.KafkaConfig;
+import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.server.config.ZkConfigs;
 import org.apache.zookeeper.client.ConnectStringParser;
 import org.apache.zookeeper.server.quorum.QuorumPeer;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
@@ -49,6 +51,8 @@ public class FilesAsRead {
                 case "properties" -> properties(bytes).forEach((key, value) -> read.put((String) key, (String) value));
                 case "kafka" -> kafka(properties(bytes), read);
                 case "values" -> values(properties(bytes), read);
+                case "defaults" -> defaults(read);
+                case "variables" -> variables(properties(bytes), read);
                 case "zookeeper" -> zookeeper(bytes, read);
                 case "connect" -> connect(new String(bytes, StandardCharsets.UTF_8), read);
                 default -> throw new IllegalArgumentException(verb);
@@ -110,6 +114,22 @@ public class FilesAsRead {
         });
     }
 
+    /** Kafka's defaults, and the system properties in which it looks for ZooKeeper's TLS. */
+    private static void defaults(Map<String, String> read) {
+        KafkaConfig.configDef().configKeys().forEach((name, key) -> {
+            if (key.hasDefault() && key.defaultValue != null) {
+                read.put(name, ConfigDef.convertToString(key.defaultValue, key.type));
+            }
+        });
+        ZkConfigs.ZK_SSL_CONFIG_TO_SYSTEM_PROPERTY_MAP.forEach((name, option) -> read.put("-D " + name, option));
+    }
+
+    /** The values after its config providers have resolved their variables. */
+    private static void variables(Properties properties, Map<String, String> read) {
+        AbstractConfig config = new AbstractConfig(new ConfigDef(), properties, false);
+        config.originals().forEach((name, value) -> read.put(name, (String) value));
+    }
+
     private static void zookeeper(byte[] bytes, Map<String, String> read) throws Exception {
         Path file = home.resolve("zoo.cfg");
         Files.write(file, bytes);
@@ -127,13 +147,17 @@ public class FilesAsRead {
         read.put("maxSessionTimeout", String.valueOf(config.getMaxSessionTimeout()));
         if (config.getQuorumVerifier() != null) {
             for (QuorumPeer.QuorumServer one : config.getQuorumVerifier().getAllMembers().values()) {
-                read.put("server." + one.id, one.toString());
+                read.put("server." + one.id, one.addr.getOne().getHostString() + " " + one.addr.getOne().getPort() + " " + one.type);
             }
         }
     }
 
     private static String address(InetSocketAddress address) {
-        return address == null ? "" : address.getAddress().getHostAddress() + " " + address.getPort();
+        if (address == null) {
+            return "";
+        }
+        String host = address.getAddress().isAnyLocalAddress() ? "any" : address.getAddress().getHostAddress();
+        return host + " " + address.getPort();
     }
 
     private static void connect(String text, Map<String, String> read) {

@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Properties files over all bytes, as operators' editors, shells and templates leave them. The same seed and number give
-the same file."""
+"""Properties files over all bytes, as operators' editors, shells and templates leave them.
+
+The same seed and number give the same file.
+"""
 
 from __future__ import annotations
 
@@ -122,3 +124,91 @@ def _empty(chosen: random.Random, end: bytes) -> bytes:
 
 def _random(chosen: random.Random, most: int) -> bytes:
     return bytes(chosen.choice(_BYTES) for _byte in range(chosen.randint(0, most)))
+
+
+_CONNECTS = (
+    "z1:2181",
+    "z1,z2:2182/kafka",
+    "z2:2182,z1:2181/kafka",
+    "[::1]:2181",
+    "3333::204:9",
+    "::1,z1/a/b",
+    "z1:2181/",
+)
+_ENDPOINTS = (
+    "PLAINTEXT://:9092",
+    "INTERNAL://3333:10:9:101::204:9092",
+    "internal://[3333:10:9:101::204]:9092",
+    "SSL://b1.example.org:9093",
+    "CLIENTS://0.0.0.0:9094",
+    "Clients://[::]:9095",
+    "INTERNAL://fe80::1%eth0:9096",
+    "SASL_SSL://b-1_x:0",
+    "://b1:9092",
+    "INTERNAL://b1",
+)
+_MAPS = (
+    "INTERNAL:PLAINTEXT,CLIENTS:SASL_SSL,SSL:SSL,SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT",
+    "internal:ssl , Clients:Sasl_Ssl,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL",
+)
+
+
+def broker_properties(seed: int, number: int) -> dict[str, str]:
+    """Return a broker's settings as text, most of which Kafka accepts."""
+    chosen = random.Random(f"{seed}/{number}/broker")
+
+    def some(most: int, *values: str) -> str:
+        return ",".join(chosen.sample(values, chosen.randint(1, most)))
+
+    candidates = {
+        "broker.id": chosen.choice(("1", "01", "+7", "-1", "1005", "0")),
+        "node.id": chosen.choice(("1", "7", "-1")),
+        "broker.id.generation.enable": chosen.choice(("true", "FALSE", "False")),
+        "reserved.broker.max.id": chosen.choice(("1000", "5000", "+10")),
+        "listeners": some(2, *_ENDPOINTS),
+        "advertised.listeners": some(2, *_ENDPOINTS),
+        "listener.security.protocol.map": chosen.choice(_MAPS),
+        "inter.broker.listener.name": chosen.choice(("INTERNAL", "internal", "CLIENTS", "PLAINTEXT")),
+        "security.inter.broker.protocol": chosen.choice(("PLAINTEXT", "SSL", "SASL_SSL")),
+        "log.dirs": some(3, "/data/1", "/data/2", "/d 3", "/data/ü"),
+        "log.dir": chosen.choice(("/one", "/one,/two")),
+        "metadata.log.dir": chosen.choice(("/metadata", "/data/1")),
+        "zookeeper.metadata.migration.enable": chosen.choice(("false", "FALSE")),
+        "zookeeper.ssl.client.enable": chosen.choice(("true", "TRUE", "false")),
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    }
+    found = {key: value for key, value in candidates.items() if chosen.random() < 0.4}
+    found["zookeeper.connect"] = chosen.choice(_CONNECTS)
+    return {key: blanks(chosen, value) for key, value in found.items()}
+
+
+def blanks(chosen: random.Random, value: str) -> str:
+    """Return a value with blanks at its ends and at its commas."""
+    some = ("", "", "", " ", "\t", "\x0b", "\x1f", "\f ")
+    commas = (",", ",", ", ", " ,", " , ")
+    joined = "".join(chosen.choice(commas) if one == "," else one for one in value)
+    return chosen.choice(some[:5]) + joined + chosen.choice(some)
+
+
+def zoo_cfg(seed: int, number: int, data: str) -> dict[str, str]:
+    """Return a ZooKeeper server's settings as text, most of which it accepts. `data`: its data directory."""
+    chosen = random.Random(f"{seed}/{number}/zoo")
+    candidates = {
+        "clientPortAddress": chosen.choice(("[::]", "::", "0.0.0.0", "127.0.0.1", "[::1]", "0:0:0:0:0:0:0:0")),
+        "dataLogDir": f"{data}/logs",
+        "peerType": chosen.choice(("observer", "OBSERVER", "participant")),
+        "syncEnabled": chosen.choice(("true", "False", "TRUE")),
+        "localSessionsEnabled": chosen.choice(("true", "False", "false")),
+        "tickTime": chosen.choice(("500", "3000")),
+        "minSessionTimeout": chosen.choice(("1000", "4000")),
+        "maxSessionTimeout": chosen.choice(("-1", "60000")),
+    }
+    found = {key: value for key, value in candidates.items() if chosen.random() < 0.5}
+    found.update({"dataDir": data, "clientPort": "2181", "initLimit": "5", "syncLimit": "2"})
+    for server in range(1, chosen.choice((1, 4))):
+        role = chosen.choice(("", ":participant", ":observer", ":OBSERVER"))
+        host = chosen.choice((f"127.0.0.{server}", f"[::{server}]"))
+        found[f"server.{server}"] = f"{host}:2888:3888{role}{chosen.choice(('', ';2181', ';[::]:2181'))}"
+    # ZooKeeper does not trim a member's host; the blanks before a value in a file are no part of it.
+    begins = {key: "" if key.startswith("server.") else chosen.choice(("", " ", "\t")) for key in found}
+    return {key: begins[key] + value + chosen.choice(("", " ", "\x0b")) for key, value in found.items()}
