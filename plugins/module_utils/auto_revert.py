@@ -15,7 +15,7 @@ from . import home_link, restart_files, restart_steps
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
 from .formats.record_batch import LogError
-from .probes import node, own_log, own_node, own_zookeeper, service
+from .probes import config_providers, node, own_log, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
 
 
@@ -123,13 +123,13 @@ def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: fl
     # Checked before the stop, because a process that is only late must not be stopped in vain; and again after it.
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
-        seen = _read_zookeeper(values)
+        seen = _read_zookeeper(spec["service"], values)
         refused = auto_revert.under_kraft(seen) or auto_revert.copy_at_hand(seen, spec["node_id"], registered)
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = auto_revert.under_kraft(_read_zookeeper(values))
+    refused = auto_revert.under_kraft(_read_zookeeper(spec["service"], values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
@@ -153,9 +153,9 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> 
     restart_steps.start(spec, record, values, before)
 
 
-def _read_zookeeper(values: Mapping[str, str]) -> dict:
+def _read_zookeeper(unit: str, values: Mapping[str, str]) -> dict:
     try:
-        return own_zookeeper.gather(values)
+        return own_zookeeper.gather(config_providers.effective(values, unit))
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(f"/migration and /controller could not be read from this host: {error}") from None
 

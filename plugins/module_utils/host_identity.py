@@ -14,7 +14,6 @@ from .facts import LogDirectory
 from .formats import properties
 from .probes import node
 
-
 _NAMES = {"log.dirs", "log.dir", "metadata.log.dir"}
 
 

@@ -24,7 +24,9 @@ from tools.e2e.testbed import STATE
 def controllers(testbed) -> list[HostPort]:
     """The controllers' IPv6 addresses."""
     texts = [testbed.run(host, "cat /etc/kafka/controller.properties") for host in testbed.controllers]
-    listeners = [listener for text in texts for listener in parse_listeners(properties.parse(text.encode())["listeners"])]
+    listeners = [
+        listener for text in texts for listener in parse_listeners(properties.parse(text.encode())["listeners"])
+    ]
     assert len(listeners) == len(texts) and all(":" in listener.host for listener in listeners), listeners
     return [HostPort(listener.host, listener.port) for listener in listeners]
 

@@ -49,7 +49,6 @@ _CSV = {
     "log.dirs",
     "max.connections.per.ip.overrides",
 }
-_NUMBERS = {"SHORT": int, "INT": int, "LONG": int, "DOUBLE": float}
 
 
 def trimmed(text: str) -> str:
@@ -102,13 +101,14 @@ def comparable(key: str, value: str) -> str:
         return ";".join(sorted(set(principals(text))))
     if name == "allow.everyone.if.no.acl.found" or kind == "BOOLEAN":
         return text.lower() if text.lower() in ("true", "false") else text
-    if kind == "LIST" or name in _CSV:
+    if name in _CSV:
         return ",".join(items(text))
-    if kind in _NUMBERS:
-        try:
-            return str(_NUMBERS[kind](text))
-        except ValueError:
-            return text
+    if kind == "LIST":
+        return ",".join(_COMMA.split(text))
+    if kind in ("SHORT", "INT", "LONG"):
+        return str(int(text)) if re.fullmatch("[+-]?[0-9]+", text) else text
+    if kind == "DOUBLE":
+        return str(float(text)) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) else text
     if name == "inter.broker.listener.name":
         return text.upper()  # ListenerName.normalised
     return text

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 # Each setting that Kafka 3.9 defines for brokers, controllers, topics, clients and quotas and that is not of type
-# PASSWORD, by the type of its value. tests/integration/test_kraft_config_against_kafka.py compares them with Kafka's own.
+# PASSWORD, by the type of its value. tests/integration/test_kraft_config_against_kafka.py compares them with Kafka's.
 _NAMES = {
     "STRING": """
 advertised.listeners authorizer.class.name broker.rack client.dns.lookup client.id compression.type

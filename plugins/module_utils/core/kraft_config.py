@@ -98,6 +98,45 @@ OF_A_HOST = re.compile(
     r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
 )
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
+# With the providers of the variables in values (KIP-421)
+_TAKEN = re.compile(rf"{_READS_ZOOKEEPER.pattern}|config\.providers(\..+)?")
+READ_AS_TEXT = frozenset(
+    {
+        *("process.roles", "broker.id", "node.id", "broker.id.generation.enable", "reserved.broker.max.id"),
+        *("listeners", "advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name"),
+        *("security.inter.broker.protocol", "sasl.mechanism.inter.broker.protocol", "sasl.enabled.mechanisms"),
+        *("control.plane.listener.name", "log.dirs", "log.dir", "metadata.log.dir", "super.users"),
+        *("zookeeper.connect", "zookeeper.ssl.client.enable", MIGRATION_FLAG, AUTHORIZER),
+    }
+)
+"""Keys that this tool evaluates itself: a variable of a config provider in their values would be taken for text."""
+# ZkConfigs.ZK_SSL_CONFIG_TO_SYSTEM_PROPERTY_MAP: a broker takes these from its JVM where its file has no value.
+ZOOKEEPER_TLS = {
+    "zookeeper.ssl.client.enable": "zookeeper.client.secure",
+    "zookeeper.clientCnxnSocket": "zookeeper.clientCnxnSocket",
+    "zookeeper.ssl.keystore.location": "zookeeper.ssl.keyStore.location",
+    "zookeeper.ssl.keystore.password": "zookeeper.ssl.keyStore.password",
+    "zookeeper.ssl.keystore.type": "zookeeper.ssl.keyStore.type",
+    "zookeeper.ssl.truststore.location": "zookeeper.ssl.trustStore.location",
+    "zookeeper.ssl.truststore.password": "zookeeper.ssl.trustStore.password",
+    "zookeeper.ssl.truststore.type": "zookeeper.ssl.trustStore.type",
+    "zookeeper.ssl.protocol": "zookeeper.ssl.protocol",
+    "zookeeper.ssl.enabled.protocols": "zookeeper.ssl.enabledProtocols",
+    "zookeeper.ssl.cipher.suites": "zookeeper.ssl.ciphersuites",
+    "zookeeper.ssl.endpoint.identification.algorithm": "zookeeper.ssl.hostnameVerification",
+    "zookeeper.ssl.crl.enable": "zookeeper.ssl.crl",
+    "zookeeper.ssl.ocsp.enable": "zookeeper.ssl.ocsp",
+}
+
+
+def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the settings of ZooKeeper's TLS that a JVM's options give, by the names of a properties file."""
+    options = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    found = {key: options[option] for key, option in ZOOKEEPER_TLS.items() if option in options}
+    verified = found.get("zookeeper.ssl.endpoint.identification.algorithm")
+    if verified is not None:
+        found["zookeeper.ssl.endpoint.identification.algorithm"] = "HTTPS" if verified.lower() == "true" else ""
+    return found
 
 
 def mode_at_next_start(properties: Mapping[str, str]) -> str:
@@ -207,7 +246,7 @@ def controller_properties(
     which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
-    derived.update({key: value for key, value in broker.items() if _READS_ZOOKEEPER.fullmatch(key)})
+    derived.update({key: value for key, value in broker.items() if _TAKEN.fullmatch(key)})
     if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
         derived.update({key: value for key, value in broker.items() if _CONNECTS_TO_BROKERS.fullmatch(key)})
     authorizer = config_values.get(broker, AUTHORIZER)
@@ -250,7 +289,7 @@ def taken_from_brokers(key: str) -> bool:
     """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
-    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or bool(_READS_ZOOKEEPER.fullmatch(key))
+    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or bool(_TAKEN.fullmatch(key))
 
 
 def inter_broker_protocol(properties: Mapping[str, str]) -> str:
@@ -269,7 +308,8 @@ def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], 
     """
     protocol = inter_broker_protocol(properties)
     own = f"listener.name.{(config_values.get(properties, 'inter.broker.listener.name') or protocol).lower()}."
-    settings = {key: value for key, value in properties.items() if key.startswith(("ssl.", "sasl."))}
+    of_clients = ("ssl.", "sasl.", "config.providers")
+    settings = {key: value for key, value in properties.items() if key.startswith(of_clients)}
     settings.update({key[len(own) :]: value for key, value in properties.items() if key.startswith(own)})
     settings["security.protocol"] = protocol
     if not protocol.startswith("SASL"):

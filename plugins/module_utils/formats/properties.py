@@ -51,9 +51,12 @@ class _Piece(NamedTuple):
     signed: bool = False
 
 
-def parse(data: bytes) -> dict[str, str]:
-    """Return the properties in a file; the last value of a repeated key counts, as in Java."""
-    return {piece.key: piece.value for piece in _pieces(data) if piece.key is not None}
+def parse(data: bytes, charset: str = "latin-1") -> dict[str, str]:
+    """Return the properties in a file; the last value of a repeated key counts, as in Java.
+
+    `charset`: of a reader from which Java loads them. Raises PropertiesError.
+    """
+    return {piece.key: piece.value for piece in _pieces(data, charset) if piece.key is not None}
 
 
 def edit(data: bytes, changes: Mapping[str, str | None], comment: str = "") -> bytes:
@@ -105,7 +108,7 @@ def rewritten(data: bytes, value: Callable[[str, str], str], comment: Callable[[
     return "".join([*shown, _readable(data[done:])])
 
 
-def _pieces(data: bytes) -> Iterator[_Piece]:
+def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
     at = 0
     while True:
         blank = _BLANK_LINES.match(data, at)
@@ -124,12 +127,12 @@ def _pieces(data: bytes) -> Iterator[_Piece]:
         entry = _ENTRY.match(data, at)
         if entry is None:  # pragma: no cover, the expression matches the empty string
             raise PropertiesError(f"line {_line_number(data, at)}: no entry")
-        line = _line_number(data, at) if b"\\u" in entry[0] else 0
+        line = _line_number(data, at) if b"\\u" in entry[0] or charset != "latin-1" else 0
         yield _Piece(
             begin,
             entry.end(),
-            _unescaped(entry["key"], line),
-            _unescaped(entry["value"], line),
+            _unescaped(entry["key"], line, charset),
+            _unescaped(entry["value"], line, charset),
             entry.end("key"),
             entry.start("value"),
             _value_end(entry),
@@ -168,9 +171,12 @@ def _line_number(data: bytes, at: int) -> int:
     return len(_LAST_END.findall(data[:at])) + 1
 
 
-def _unescaped(raw: bytes, line: int) -> str:
+def _unescaped(raw: bytes, line: int, charset: str) -> str:
     joined = b"".join(match[1] or b"" for match in _TOKEN.finditer(raw)) if b"\\" in raw else raw
-    text = joined.decode("latin-1")
+    try:
+        text = joined.decode(charset)
+    except UnicodeDecodeError:
+        raise PropertiesError(f"line {line}: not {charset}") from None
     if "\\" not in text:
         return text
 

@@ -21,7 +21,7 @@ from ..formats import metadata_summary, properties
 from ..formats.record_batch import LogError
 from ..host_state import read_json
 from ..seal import seal, seal_properties
-from . import host, installation, memory, own_log, service
+from . import config_providers, host, installation, memory, own_log, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
@@ -45,7 +45,7 @@ def facts(
     `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events;
     `log_file`: the node's own log.
     """
-    file, secrets = _file(config_file, run_key)
+    file, secrets = _file(config_file, run_key, service_name)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.state(service_name)
     pid = process(running["main_pid"])[0]
@@ -62,6 +62,7 @@ def facts(
         "service": running,
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),
+        "zookeeper_tls": seal_properties(run_key, kraft_config.zookeeper_tls(process(running["main_pid"])[1])),
         "starts_with": _starts_with(running.get("starts_with"), config_file),
         # Without a properties file the log directory may be another node's.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
@@ -225,9 +226,10 @@ def space(path: str) -> dict | None:
     }
 
 
-def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
+def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, list[str]]:
     """Return the facts of a properties file, and its secrets for masking."""
     file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
+    file.update({"variables": [], "resolved": {}})
     try:
         raw = safe_files.read(path)
         values = properties.parse(raw)
@@ -238,7 +240,12 @@ def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
     file["sha256"] = hashlib.sha256(raw).hexdigest()
     file["mode"] = kraft_config.mode_at_next_start(values)
     file["properties"] = seal_properties(run_key, values)
-    return file, masking.known(values)
+    plain = values
+    if config_providers.PROVIDERS in values:
+        plain, variables = config_providers.resolved(values, service.environment(service_name))
+        file["variables"] = [one._asdict() for one in variables]
+        file["resolved"] = seal_properties(run_key, {one.key: plain[one.key] for one in variables if not one.why})
+    return file, masking.known(plain)
 
 
 def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:

@@ -14,7 +14,7 @@ from ..addresses import AddressError, ZkConnect, parse_zookeeper_connect
 from ..core import config_values
 from ..formats import properties, znodes
 from ..security import SecurityError, Tls, ZkSecurity
-from . import node
+from . import config_providers, node
 from .zk_wire import NoNode, WireError, ZkConnection
 
 _SSL = "zookeeper.ssl."
@@ -59,10 +59,10 @@ def session(
         )
 
 
-def why_unreadable(config_file: str, timeout: float = 10.0) -> str | None:
+def why_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
     """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
     try:
-        gather(node.read_properties(config_file), timeout)
+        gather(config_providers.effective(node.read_properties(config_file), service_name), timeout)
     except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
         return str(error)
     return None
@@ -74,6 +74,7 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
     naming the property.
     """
+    values = _resolved(values)
     connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
     if not config_values.is_true(values, _SSL + "client.enable"):
         return connect, ZkSecurity()
@@ -88,6 +89,14 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
         prefix="ssl.",
     )
     return connect, ZkSecurity(tls=tls)
+
+
+def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
+    plain, variables = config_providers.resolved(values, None)
+    for one in variables:
+        if one.why and one.key.startswith("zookeeper."):
+            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why}")
+    return plain
 
 
 def _pem(values: Mapping[str, str], store: str) -> str | None:

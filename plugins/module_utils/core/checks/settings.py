@@ -19,7 +19,10 @@ _TOPIC_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.
 
 def agreement(facts: Facts) -> Iterable[Finding]:
     """Yield the keys that controllers take from the brokers and on which the brokers differ."""
-    values = {host: values_of(node) for host, node in facts.brokers.items()}
+    values = {
+        host: {**values_of(node), **((node.get("file") or {}).get("resolved") or {})}
+        for host, node in facts.brokers.items()
+    }
     zookeeper_mode = {host: properties for host, properties in values.items() if "zookeeper.connect" in properties}
     for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
         if key in facts.controller_config:
@@ -38,9 +41,12 @@ def overrides(facts: Facts) -> Iterable[Finding]:
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
         of_brokers = {config_values.comparable(key, properties[key]) for properties in values if key in properties}
-        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
-            continue
         if config_values.comparable(key, str(own)) in of_brokers:
+            continue
+        if key == "zookeeper.connect":
+            yield from _another_connect(facts, str(own))
+            continue
+        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
@@ -56,6 +62,19 @@ def overrides(facts: Facts) -> Iterable[Finding]:
             f"{key} of quorumshift_controller_config {difference}",
             f"remove the key, or keep it on purpose: {_consequence(key)}",
             warns=key in kraft_config.POLICIES,
+        )
+
+
+def _another_connect(facts: Facts, own: str) -> Iterable[Finding]:
+    """Yield a connect string of controllers that is neither the brokers' nor quorumshift_zookeeper_connect, through
+    which this tool has read the brokers' cluster id and registrations."""
+    read = str(facts.zookeeper.get("connect") or "no server")
+    same = config_values.comparable("zookeeper.connect", own) == config_values.comparable("zookeeper.connect", read)
+    if not (same and facts.zookeeper.get("reached")):
+        yield Finding(
+            f"zookeeper.connect of quorumshift_controller_config is {own}, this tool reads ZooKeeper at {read}",
+            "make zookeeper.connect there and quorumshift_zookeeper_connect equal: controllers must use the brokers' "
+            "ZooKeeper",
         )
 
 
@@ -172,6 +191,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             for key, value in sorted(values_of(node).items())
             if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
+            and key not in {one["key"] for one in (node.get("file") or {}).get("variables") or []}
             and runs.get(key) is not None
             and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
         ]
@@ -180,6 +200,43 @@ def running_config(facts: Facts) -> Iterable[Finding]:
                 f"the properties file of {host} differs from the running config: {shown(differing, 3)}",
                 "restart the broker, or undo the change: otherwise the rolling restart applies it",
             )
+
+
+def config_providers(facts: Facts) -> Iterable[Finding]:
+    """Yield the variables of config providers that this tool evaluates, or that cannot be resolved where they are."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = {"text": {}, "foreign": {}, "broker": {}, "controller": {}}
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        role = node["role"]
+        of_file, of_future = (node.get("file") or {}).get("variables"), (node.get("paths") or {}).get("variables")
+        for one in (of_file if role == "broker" else of_future) or []:
+            what = f"{one['variable']} of {one['key']}"
+            if one["key"] in kraft_config.READ_AS_TEXT:
+                found["text"].setdefault((what, ""), []).append(host)
+            elif one["foreign"]:
+                found["foreign"].setdefault((what, one["foreign"]), []).append(host)
+            elif one["why"]:
+                found[role].setdefault((what, one["why"]), []).append(host)
+    for (what, _why), hosts in found["text"].items():
+        yield Finding(
+            f"{what} on {shown(hosts)} is a variable, and this tool reads this key as text",
+            "write the value itself into the properties file: the tool compares and edits it",
+        )
+    for (what, why), hosts in found["broker"].items():
+        yield Finding(
+            f"{what} cannot be resolved on {shown(hosts)}: {why}",
+            "correct what it names, or its rights, before the next restart of these brokers",
+        )
+    for (what, why), hosts in found["controller"].items():
+        yield Finding(
+            f"controllers take {what} from the brokers, and it cannot be resolved on {shown(hosts)}: {why}",
+            "copy what it names to these hosts, or set the key in quorumshift_controller_config",
+        )
+    for (what, name), hosts in found["foreign"].items():
+        yield Finding(
+            f"{what} on {shown(hosts)} needs the config provider {name}",
+            "add its jar to the class path of every controller, and its access: otherwise no controller starts",
+            warns=True,
+        )
 
 
 def topic_policies(facts: Facts) -> Iterable[Finding]:
