@@ -91,21 +91,21 @@ def rewritten(data: bytes, value: Callable[[str, str], str], comment: Callable[[
     `comment(line)` for every comment."""
     shown, done = [], 0
     for piece in _pieces(data):
-        shown.append(_readable(data[done : piece.begin]))
+        shown.append(readable(data[done : piece.begin]))
         done = piece.end
         if piece.key is None:
             body = data[piece.begin : piece.end].rstrip(b"\r\n")
-            shown += [comment(_readable(body)), _readable(data[piece.begin + len(body) : piece.end])]
+            shown += [comment(readable(body)), readable(data[piece.begin + len(body) : piece.end])]
             continue
         after = value(piece.key, piece.value)
         if after == piece.value:
-            shown.append(_readable(data[piece.begin : piece.end]))
+            shown.append(readable(data[piece.begin : piece.end]))
         else:
             sign = "" if piece.signed else "="
             begin = piece.value_begin if piece.signed else piece.key_end
-            shown += [_readable(data[piece.begin : begin]), sign, _escaped(after).decode()]
-            shown.append(_readable(data[piece.value_end : piece.end]))
-    return "".join([*shown, _readable(data[done:])])
+            shown += [readable(data[piece.begin : begin]), sign, _escaped(after).decode()]
+            shown.append(readable(data[piece.value_end : piece.end]))
+    return "".join([*shown, readable(data[done:])])
 
 
 def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
@@ -207,7 +207,8 @@ def _escaped(text: str, special: str = "") -> bytes:
     return "".join(escaped).encode()
 
 
-def _readable(data: bytes) -> str:
+def readable(data: bytes) -> str:
+    """Return bytes of a file as text to show: UTF-8 where they are."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -80,6 +80,8 @@ def environment(name: str) -> dict[str, str] | None:
         for line in sorted(shown.split("\n")):  # the files, which override, after the unit's own
             key, _equals, value = line.partition("=")
             if key == "EnvironmentFiles":
+                if value.endswith("(ignore_errors=yes)") and not os.path.exists(value.rpartition(" (")[0]):
+                    continue
                 with open(value.rpartition(" (")[0], encoding="utf-8", errors="replace") as stream:
                     value = " ".join(one for one in map(str.strip, stream) if "=" in one and one[0] not in "#;")
             if key in ("Environment", "EnvironmentFiles"):
