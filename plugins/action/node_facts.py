@@ -34,16 +34,19 @@ class ActionModule(QuorumshiftAction):
         node = nodes[self.host]
         if not node["reached"] or not (required or paths.not_begun(nodes)):
             return {"skipped": True, "changed": False}
-        wanted = paths.targets(self.host, nodes)
+        content = file_changes.of_controller(self, self.host) if node["role"] == "controller" and not required else {}
+        wanted = paths.targets(self.host, nodes, content.get("zookeeper.connect"))
         args.setdefault("targets", [one for one in wanted if one["kind"] == "controller"] if required else wanted)
         if node["role"] == "controller" and not node["service"]["active"]:
             args.setdefault("listen", node["address"])
         if node["role"] == "broker" and not required:
             args.setdefault("log_dirs", [one["path"] for one in node["log_dirs"] if one["exists"]])
             args.setdefault("own_zookeeper", (node.get("file") or {}).get("mode") == "zk")
+        if any(key.startswith("config.providers") for key in content):
+            args.setdefault("content", content)
         login, untried = (None, "")
         if node["role"] == "controller" and not required:
-            login, untried = self._login(wanted)
+            login, untried = self._login(wanted, content)
         if login:
             args.setdefault("login", login)
         result = self.module(self.filled(args))
@@ -56,11 +59,10 @@ class ActionModule(QuorumshiftAction):
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker.", *lines])}
         return result
 
-    def _login(self, wanted: list[dict]) -> tuple[dict | None, str]:
-        """Return how this host's controller will log in to brokers, and why that cannot be tried; neither where it
-        connects without a login."""
+    def _login(self, wanted: list[dict], values: dict[str, str]) -> tuple[dict | None, str]:
+        """Return how this host's controller will log in to brokers with its future properties, and why that cannot be
+        tried; neither where it connects without a login."""
         brokers = [one["address"] for one in wanted if one["kind"] == "broker"]
-        values = file_changes.of_controller(self, self.host)
         if not brokers or kraft_config.inter_broker_protocol(values) == "PLAINTEXT":
             return None, ""
         settings, untried = kraft_config.inter_broker_client(values)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import Iterable, NamedTuple, Tuple, Union
 
 KAFKA_PORT = 9092
@@ -88,17 +90,43 @@ def parse_host_ports(
 def parse_zookeeper_connect(text: str) -> ZkConnect:
     """Parse `host[:port],host[:port].../chroot`, with the chroot once, after the last host.
 
-    As in ZooKeeper's ConnectStringParser, the first slash begins the chroot and `/` alone is none. Raises AddressError,
-    with a message of its own for a chroot that is repeated after each host.
+    As in ZooKeeper's ConnectStringParser, the first slash begins the chroot, `/` alone is none, and the last colon of
+    an IPv6 address without brackets begins the port. Raises AddressError, with a message of its own for a chroot that
+    is repeated after each host.
     """
     hosts, slash, rest = text.strip().partition("/")
     if "," in rest:
         raise AddressError(f"{text!r}: write the chroot once, after the last host")
-    servers = parse_host_ports(hosts, ZOOKEEPER_PORT)
+    servers = parse_host_ports(map(_zookeeper_server, filter(None, map(str.strip, hosts.split(",")))), ZOOKEEPER_PORT)
     chroot = slash + rest if rest else ""
     if chroot and any(part in ("", ".", "..") for part in rest.split("/")):
         raise AddressError(f"{text!r}: {chroot!r} is not a ZooKeeper path")
     return ZkConnect(servers, chroot)
+
+
+def is_wildcard(host: str) -> bool:
+    """Return whether a server that is bound to this host listens on all addresses; brackets are allowed."""
+    try:
+        return not host or ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address means the host itself, on each host another one."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower().partition(".")[0] in ("localhost", "ip6-localhost")
+
+
+def _zookeeper_server(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    return f"[{host}]:{port}" if ":" in host and not text.startswith("[") and colon else text
+
+
+# EndPoint of Kafka: IPv6 addresses with and without brackets
+_LISTENER = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)")
 
 
 def parse_listeners(text: str) -> Tuple[Listener, ...]:
@@ -107,14 +135,13 @@ def parse_listeners(text: str) -> Tuple[Listener, ...]:
     Raises AddressError.
     """
     found = []
-    for item in text.split(","):
-        if not item.strip():
+    for item in map(str.strip, text.split(",")):
+        if not item:
             continue
-        name, separator, address = item.strip().partition("://")
-        host, port = _split_port(address, item)
-        if not separator or not name or port is None:
-            raise AddressError(f"{item.strip()!r} is not a listener: write NAME://host:port")
-        found.append(Listener(name.upper(), host, port))
+        parts = _LISTENER.fullmatch(item)
+        if not parts or not parts["name"] or not 0 <= int(parts["port"]) <= 65535:
+            raise AddressError(f"{item!r} is not a listener: write NAME://host:port")
+        found.append(Listener(parts["name"].upper(), parts["host"], int(parts["port"])))
     if not found:
         raise AddressError(f"{text!r} contains no listener")
     return tuple(found)

@@ -30,21 +30,21 @@ def run(
     user: str,
     command: Sequence[str],
     timeout: float,
-    text: str = "",
+    data: bytes = b"",
     env: Mapping[str, str] | None = None,
     stop_text: str = "",
 ) -> Ended:
     """Run a command and return its exit code and output. Kill it after `timeout` seconds, or once its standard error
     contains `stop_text`.
 
-    `text`: its standard input, which it may also open as /dev/stdin, so that a secret needs no file; `env`: added to
+    `data`: its standard input, which it may also open as /dev/stdin, so that a secret needs no file; `env`: added to
     this process's environment. Raises KeyError if the user does not exist, OSError if the command cannot be started as
     that user.
     """
     account = pwd.getpwnam(user)
     if os.geteuid() not in (0, account.pw_uid):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, _given(text, account) as given:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, _given(data, account) as given:
         process = subprocess.Popen(
             command,
             stdin=given,
@@ -66,14 +66,14 @@ def run(
         return Ended(code, _text(output), _text(errors))
 
 
-def _given(text: str, account: pwd.struct_passwd) -> IO[bytes]:
-    """Return a pipe that holds `text`, which the account may open by name. Raises OSError if the text does not fit."""
+def _given(data: bytes, account: pwd.struct_passwd) -> IO[bytes]:
+    """Return a pipe that holds `data`, which the account may open by name. Raises OSError if it does not fit."""
     reading, writing = os.pipe()
     try:
         os.set_blocking(writing, False)
         if os.geteuid() == 0:
             os.fchown(reading, account.pw_uid, account.pw_gid)
-        if os.write(writing, text.encode()) < len(text.encode()):
+        if os.write(writing, data) < len(data):
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
     except OSError:
         os.close(reading)

@@ -16,7 +16,7 @@ from . import home_link, restart_files, restart_hook, restart_record, restart_st
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
 from .formats.record_batch import LogError
-from .probes import node, own_log, own_node, own_zookeeper, service
+from .probes import config_providers, node, own_log, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
 
 
@@ -51,10 +51,10 @@ class Earlier(NamedTuple):
         return self.target
 
 
-def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: Mapping[str, Any]) -> Earlier:
+def earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, left: Mapping[str, Any]) -> Earlier:
     """Return what a node has before its restart, and keep its properties file where that is changed.
 
-    `old`, `new`: the file's text; `left`: of a restart that did not end well and left the node down. Raises
+    `old`, `new`: the file's bytes; `left`: of a restart that did not end well and left the node down. Raises
     RestartError as home_link.earlier.
     """
     found, before = Earlier(), Earlier(**left)
@@ -84,7 +84,7 @@ def left(spec: Mapping[str, Any], directory: str) -> Earlier:
     """
     keeps = spec["kind"] in transitions.RESTARTS or spec["kind"] == REPAIR
     found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
-    if found.file and _digest(restart_files.read_text(spec["config_file"])) != found.wrote:
+    if found.file and _digest(restart_files.read_bytes(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
     if found.is_in_place:
         steps = restart_record.read(directory).get("steps") or []
@@ -111,8 +111,8 @@ def _raised(had: Earlier, values: Mapping[str, str]) -> str:
     return ", ".join(seen)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("latin-1")).hexdigest()
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 REPAIR = "repair"
@@ -141,7 +141,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         refused = restart_token.no_stop(spec)
         if refused and not restart_steps.is_stopped(service.state(unit)):
             raise _Refused(refused)
-        old = _old_text(spec, directory, earlier)
+        old = _old_file(spec, directory, earlier)
         reverted = {**spec, "mode": earlier}
         if earlier == "zk":
             _revert_to_zk(reverted, record, old, since)
@@ -151,7 +151,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
         return "failed", _joined(f"{why} Its properties file was not reverted: {refused}. {how}.", excerpt)
     except Exception as second:
-        next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_text(spec["config_file"])))
+        next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_bytes(spec["config_file"])))
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}."
@@ -175,7 +175,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
     new = f"Kafka {had.version}" if had.home else f"the new {spec['config_file']}"
     why = f"{unit} did not come up with {new}: {error}."
     excerpt = getattr(error, "excerpt", "")
-    text = restart_files.read_text(had.file or spec["config_file"])
+    text = restart_files.read_bytes(had.file or spec["config_file"])
     try:
         if not had.file and (not had.release or (had.is_in_place and not spec.get("hook"))):
             raise _Refused(
@@ -183,7 +183,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
                 if had.home
                 else "its properties file had been changed before this restart already"
             )
-        raised = _raised(had, properties.parse(restart_files.read_text(spec["config_file"]))) if had.release else ""
+        raised = _raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
         if raised:
             raise _Refused(f"{raised}, so no earlier release may run")
         refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
@@ -202,7 +202,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
             why = f"{why} {failed}."
         if had.is_in_place and had.from_version:
             home_link.require_installed(had.home, had.from_version)
-        values = properties.parse(restart_files.read_text(spec["config_file"]))
+        values = properties.parse(restart_files.read_bytes(spec["config_file"]))
         before = own_node.registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
     except _Refused as refused:
@@ -220,41 +220,41 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
 
 
 def _answers(spec: Mapping[str, Any]) -> bool:
-    values = properties.parse(restart_files.read_text(spec["config_file"]))
+    values = properties.parse(restart_files.read_bytes(spec["config_file"]))
     return own_node.running_mode(values, spec["config_file"], spec["service"]) is not None
 
 
-def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:
-    current, kept = restart_files.read_text(spec["config_file"]), restart_files.kept(spec, directory)
-    for text in (current, restart_files.read_text(kept)):  # the current file, if writing the new one failed
+def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
+    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept(spec, directory)
+    for text in (current, restart_files.read_bytes(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text
     raise _Refused(f"no properties file of mode {earlier} is kept as {kept}")
 
 
-def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
+def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: float) -> None:
     """Revert to plain ZooKeeper mode if the initial copy has not begun and cannot begin before the broker is up."""
-    current, values = restart_files.read_text(spec["config_file"]), properties.parse(old)
+    current, values = restart_files.read_bytes(spec["config_file"]), properties.parse(old)
     registered = set(spec["registered"])
     if own_node.may_have_registered(properties.parse(current), since):
         registered.add(str(spec["node_id"]))
     # Checked before the stop, because a process that is only late must not be stopped in vain; and again after it.
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
-        seen = _read_zookeeper(values)
+        seen = _read_zookeeper(spec["service"], values)
         refused = auto_revert.under_kraft(seen) or auto_revert.copy_at_hand(seen, spec["node_id"], registered)
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = auto_revert.under_kraft(_read_zookeeper(values))
+    refused = auto_revert.under_kraft(_read_zookeeper(spec["service"], values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
         raise _Refused(f"while it was reverted: {refused}")
 
 
-def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> None:
+def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> None:
     """Revert to migration or KRaft mode while the controllers write to ZooKeeper and accept brokers of both modes."""
     restart_steps.stop(spec, record, "stop again")
     values = properties.parse(old)
@@ -271,16 +271,16 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> No
     restart_steps.start(spec, record, values, before)
 
 
-def _read_zookeeper(values: Mapping[str, str]) -> dict:
+def _read_zookeeper(unit: str, values: Mapping[str, str]) -> dict:
     try:
-        return own_zookeeper.gather(values)
+        return own_zookeeper.gather(config_providers.effective(values, unit))
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(f"/migration and /controller could not be read from this host: {error}") from None
 
 
-def _write(spec: Mapping[str, Any], record: Record, text: str, name: str = "revert the file") -> None:
+def _write(spec: Mapping[str, Any], record: Record, data: bytes, name: str = "revert the file") -> None:
     record.step(name)
-    restart_files.replace(spec["config_file"], text, spec.get("owner"))
+    restart_files.replace(spec["config_file"], data, spec.get("owner"))
 
 
 def _joined(*parts: str) -> str:

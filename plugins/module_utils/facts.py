@@ -61,6 +61,8 @@ class PropertiesFile(TypedDict, total=False):
     error: str | None
     mode: str | None  # in which it starts a node: kraft_config.mode_at_next_start
     properties: dict[str, str]
+    variables: list[dict]  # of config providers in the values: config_providers.Variable
+    resolved: dict[str, str]  # the values with these variables, as the node gets them
 
 
 class LogDirectory(TypedDict, total=False):
@@ -233,6 +235,7 @@ class NodeFacts(TypedDict, total=False):
     service: Service
     file: PropertiesFile
     runs_with: dict | None
+    zookeeper_tls: dict[str, str]  # in the options of its JVM (kraft_config.zookeeper_tls); secrets are sealed
     starts_with: dict | None
     node_id: int | None
     log_dirs: list[LogDirectory]

@@ -14,6 +14,7 @@ import os
 import re
 from typing import Any, Dict, Mapping
 
+from .core import config_values
 from .probes import installation, node, service
 from .restart_record import RestartError
 
@@ -80,7 +81,7 @@ def _holds(home: str, to: str, config_file: str) -> Dict[str, str]:
             named.setdefault(path.strip(), key)
     below = os.path.normpath(home) + "/"
     found = {path: key for path, key in named.items() if path[:1] == "/" and os.path.normpath(path).startswith(below)}
-    data = {config_file, *node.log_dir_paths(values), values.get("metadata.log.dir")}
+    data = {config_file, *config_values.log_dirs(values), values.get("metadata.log.dir")}
     return {
         path: key
         for path, key in found.items()

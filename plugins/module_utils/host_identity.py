@@ -9,10 +9,12 @@ import os
 from typing import Iterable
 
 from . import restart_files
-from .core import identity, kraft_config
+from .core import config_values, identity, kraft_config
 from .facts import LogDirectory
 from .formats import properties
 from .probes import node
+
+_NAMES = {"log.dirs", "log.dir", "metadata.log.dir"}
 
 
 class ForeignHost(RuntimeError):
@@ -27,10 +29,12 @@ def require(
     They are those of the properties file, or `log_dir` without one, and `new`: those of the file that is to be written.
     A broker must have an answer in at least one of them. A controller that is not formatted yet has none.
     """
-    text = restart_files.read_text(config_file)
-    values = properties.parse(text)
-    mode = kraft_config.mode_at_next_start(values) if text else None
-    paths = log_dirs(values) or ([log_dir] if log_dir else [])
+    data = restart_files.read_bytes(config_file)
+    values = properties.parse(data)
+    mode = kraft_config.mode_at_next_start(values) if data else None
+    # A file that starts no node has no default directory.
+    paths = log_dirs(values) if mode != "invalid" or _NAMES & values.keys() else []
+    paths = paths or ([log_dir] if log_dir else [])
     optional = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
     found = [stored(path) for path in dict.fromkeys([*paths, *new])]
     refused = identity.of_host(found, cluster_id, node_id, optional)
@@ -40,8 +44,8 @@ def require(
 
 def log_dirs(values: dict) -> list[str]:
     """Return every directory in which a node with these properties has a meta.properties."""
-    metadata = values.get("metadata.log.dir")
-    return list(dict.fromkeys([*node.log_dir_paths(values), *([metadata] if metadata else [])]))
+    metadata = config_values.metadata_log_dir(values)
+    return list(dict.fromkeys([*config_values.log_dirs(values), *([metadata] if metadata else [])]))
 
 
 def stored(path: str) -> LogDirectory:

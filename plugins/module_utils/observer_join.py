@@ -11,8 +11,8 @@ import stat
 from typing import Any, Mapping, NamedTuple
 
 from . import restart_steps, safe_files
-from .addresses import HostPort, parse_host_port, parse_zookeeper_connect
-from .core import zk_observer
+from .addresses import HostPort, is_wildcard, parse_host_port, parse_zookeeper_connect
+from .core import config_values, zk_observer
 from .core.advice import sentences
 from .formats import properties, zookeeper_files
 from .probes import paths, service, zk_host, zk_servers
@@ -30,8 +30,8 @@ class File(NamedTuple):
     """A file as it is (None if missing) and as it must be."""
 
     path: str
-    before: str | None
-    after: str
+    before: bytes | None
+    after: bytes
 
     @property
     def differs(self) -> bool:
@@ -60,13 +60,13 @@ def plan(given: Mapping[str, Any]) -> Plan:
     context = security.ssl_context()
     config_file, myid = given["config_file"], given["myid"]
     destination = {int(number): address for number, address in given["destination_servers"].items()}
-    text = _text(config_file)
-    if text is None:
+    data = _content(config_file)
+    if data is None:
         raise JoinError(
             f"{config_file} does not exist. Install ZooKeeper on this host with a zoo.cfg that has dataDir and "
             "clientPort, or correct config_file"
         )
-    values = properties.parse(text)
+    values = config_values.of_zookeeper(properties.parse(data))
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
@@ -76,11 +76,11 @@ def plan(given: Mapping[str, Any]) -> Plan:
     if found:
         raise JoinError(". ".join(sentences(one.seen, one.do) for one in found))
     edits, dynamic_file, dynamic = zk_observer.changes(values, config_file, source.ensemble, destination)
-    files = [File(_myid_file(values, config_file), None if host.myid is None else f"{host.myid}\n", f"{myid}\n")]
+    files = [File(_myid_file(values, config_file), None if host.myid is None else b"%d\n" % host.myid, b"%d\n" % myid)]
     if dynamic is not None:
-        files.append(File(dynamic_file, _text(dynamic_file), dynamic))
+        files.append(File(dynamic_file, _content(dynamic_file), dynamic))
     # last: it refers to the others
-    files.append(File(config_file, text, properties.edit(text, edits, "Observer of the source ensemble (Quorumshift)")))
+    files.append(File(config_file, data, properties.edit(data, edits, "Observer of the source ensemble (Quorumshift)")))
     active = not restart_steps.is_stopped(service.state(given["service"]))
     address, is_secure = _client_address(values, config_file)
     leader = parse_host_port(source.leader or "")
@@ -99,7 +99,7 @@ def carry_out(given: Mapping[str, Any], planned: Plan) -> None:
     status = os.stat(given["config_file"])
     for file in differs:
         mode = stat.S_IMODE(status.st_mode)
-        safe_files.replace(file.path, file.after.encode("latin-1"), mode, (status.st_uid, status.st_gid))
+        safe_files.replace(file.path, file.after, mode, (status.st_uid, status.st_gid))
     if planned.changed:
         service.begin("start", given["service"])
 
@@ -129,9 +129,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
             f"{given['service']} runs and did not join the source for {given['join_timeout_s']:.0f} s: "
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run again"
         ) from None
-    settings = zk_host.settings(
-        properties.parse(_text(given["config_file"]) or ""), zk_host.arguments_of(given["config_file"])
-    )
+    settings = zk_host.settings(_values(given["config_file"]), zk_host.arguments_of(given["config_file"]))
     # the JVM's options are known once it runs
     found = list(zk_observer.of_settings(settings, given["config_file"], given["source_settings"]))
     if found:
@@ -145,7 +143,7 @@ def _source(given: Mapping[str, Any], security: ZkSecurity, context: Any) -> zk_
     status = zk_servers.gather(connect.servers, context, given["timeout"])
     try:
         with ZkConnection(connect, security, given["timeout"]) as client:
-            ensemble = zk_observer.ensemble(client.get(CONFIG)[0].decode())
+            ensemble = zk_observer.ensemble(properties.parse(client.get(CONFIG)[0]))
     except NoNode:  # before 3.5
         ensemble = zk_observer.Ensemble({})
     if given["source_servers"]:
@@ -165,9 +163,10 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
         if name.startswith(("log.", "snapshot.")) or name in ("currentEpoch", "acceptedEpoch")
     )
     last = zookeeper_files.last_zxid(directories[0], directories[-1]) if len(present) == len(set(directories)) else 0
-    servers = _text(values.get("dynamicConfigFile", "")) or "\n".join(f"{key}={one}" for key, one in values.items())
-    text = _text(_myid_file(values, config_file))
-    myid = int(text) if text is not None and text.strip().isdigit() else None
+    dynamic = _content(values.get("dynamicConfigFile", ""))
+    servers = properties.parse(dynamic) if dynamic else values
+    number = _content(_myid_file(values, config_file))
+    myid = int(number) if number is not None and number.strip().isdigit() else None
     settings = zk_host.settings(values, zk_host.arguments_of(config_file))
     return zk_observer.Host(config_file, values, settings, files, last, zk_observer.ensemble(servers).members, myid, [])
 
@@ -212,10 +211,10 @@ def _status(address: HostPort, context: Any, timeout: float) -> dict:
 
 
 def _directories(values: Mapping[str, str], config_file: str) -> tuple[str, str]:
-    data = values.get("dataDir", "").strip()
+    data = values.get("dataDir", "")
     if not data:
         raise JoinError(f"{config_file} has no dataDir. Add it: dataDir=/var/lib/zookeeper")
-    return data, values.get("dataLogDir", "").strip() or data
+    return data, values.get("dataLogDir") or data
 
 
 def _myid_file(values: Mapping[str, str], config_file: str) -> str:
@@ -225,17 +224,17 @@ def _myid_file(values: Mapping[str, str], config_file: str) -> str:
 def _client_address(values: Mapping[str, str], config_file: str) -> tuple[HostPort, bool]:
     """Return the address of this server's client port on this host, and whether it is TLS."""
     for prefix, is_secure in (("clientPort", False), ("secureClientPort", True)):
-        port = values.get(prefix, "").strip()
+        port = values.get(prefix, "")
         if port.isdigit():
-            host = values.get(f"{prefix}Address", "").strip()
-            return HostPort("127.0.0.1" if host in ("", "0.0.0.0", "::") else host, int(port)), is_secure
+            host = values.get(f"{prefix}Address", "")
+            return HostPort("127.0.0.1" if is_wildcard(host) else host.strip("[]"), int(port)), is_secure
     raise JoinError(f"{config_file} has no clientPort. Add it: clientPort=2181")
 
 
 def _bytes(config_file: str) -> int:
     """Return the size of the data directories' files, which grows while the server loads."""
     total = 0
-    for directory in set(_directories(properties.parse(_text(config_file) or ""), config_file)):
+    for directory in set(_directories(_values(config_file), config_file)):
         for parent, _directories_, names in os.walk(directory):
             total += sum(_size(os.path.join(parent, name)) for name in names)
     return total
@@ -248,9 +247,13 @@ def _size(path: str) -> int:
         return 0  # renamed meanwhile
 
 
-def _text(path: str) -> str | None:
-    """Return a file's text, None if it does not exist."""
+def _values(config_file: str) -> Mapping[str, str]:
+    return config_values.of_zookeeper(properties.parse(_content(config_file) or b""))
+
+
+def _content(path: str) -> bytes | None:
+    """Return a file's bytes, None if it does not exist."""
     try:
-        return safe_files.read(path).decode("latin-1") if path else None
+        return safe_files.read(path) if path else None
     except FileNotFoundError:
         return None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's properties file during a restart: its new text, its backup, and how both are written."""
+"""A node's properties file during a restart: its new content, its backup, and how both are written."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .seal import masked, unseal
 CONFIGS = "configs"
 
 
-def read_text(path: str) -> str:
-    """Return a file's text, byte for byte, '' if there is no file."""
+def read_bytes(path: str) -> bytes:
+    """Return a file's bytes, b'' if there is no file."""
     try:
-        return safe_files.read(path).decode("latin-1")
+        return safe_files.read(path)
     except FileNotFoundError:
-        return ""
+        return b""
 
 
-def new_text(spec: Mapping[str, Any], old: str) -> str:
-    """Return the file's text after a restart's `content` or `changes`, with sealed secrets opened."""
+def new_bytes(spec: Mapping[str, Any], old: bytes) -> bytes:
+    """Return the file after a restart's `content` or `changes`, with sealed secrets opened."""
     if _is_rollback(spec) and spec.get("changes") is not None:
-        return _earlier_text(spec, old)
+        return _earlier(spec, old)
     wanted = spec.get("content") or spec.get("changes") or {}
     plain = {key: None if value is None else unseal(spec["run_key"], value) for key, value in wanted.items()}
     comment = f"Added by Quorumshift for mode {spec['mode']}"
-    return properties.edit("" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
+    return properties.edit(b"" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
 
 
 def _is_rollback(spec: Mapping[str, Any]) -> bool:
@@ -44,8 +44,8 @@ def _is_rollback(spec: Mapping[str, Any]) -> bool:
     return bool(transition and transition.rollback)
 
 
-def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
-    """Return the text with the keys of `changes`, and of the change into the mode left, as in the kept file.
+def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
+    """Return the file with the keys of `changes`, and of the change into the mode left, as in the kept file.
 
     If no other key differs from the kept file, return that file byte for byte.
     """
@@ -57,7 +57,7 @@ def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
             f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode {left}"
         )
     path = kept({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
-    before = read_text(path)
+    before = read_bytes(path)
     if not before:
         raise RestartError(f"{path} is missing: the properties file from before mode {left} was not kept on this host")
     values = properties.parse(before)
@@ -70,8 +70,8 @@ def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
     return before if properties.parse(new) == values else new
 
 
-def masked_text(text: str, before: str = "") -> str:
-    """Return a file's text with secrets masked, in comments too. A secret that has another value in the text `before`
+def masked_text(data: bytes, before: bytes = b"") -> str:
+    """Return a file as text with secrets masked, in comments too. A secret that has another value in the file `before`
     is marked, since masked texts would not differ."""
     old = properties.parse(before)
 
@@ -79,10 +79,10 @@ def masked_text(text: str, before: str = "") -> str:
         differs = masked(key, plain) != plain and old.get(key, plain) != plain
         return f"{masked(key, plain)} (differs)" if differs else masked(key, plain)
 
-    return properties.rewritten(text, value, masking.mask_comment)
+    return properties.rewritten(data, value, masking.mask_comment)
 
 
-def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
+def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
     """Keep a copy of the file if the restart changes the node's mode, or is one that changes keys in the same mode."""
     changes_mode = kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]
     if old and (changes_mode or spec.get("kind") in CHANGED_KEYS):
@@ -98,7 +98,7 @@ def kept(spec: Mapping[str, Any], directory: str) -> str:
     return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{into}")
 
 
-def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:
+def replace(path: str, data: bytes, owner: str | None, mode: int = 0o640) -> None:
     """Replace a file by rename, keeping its owner and mode; a new file gets `owner` and `mode`."""
     owned = None
     try:
@@ -111,4 +111,4 @@ def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:
         status = os.fstat(handle)
         os.close(handle)
         owned, mode = (status.st_uid, status.st_gid), status.st_mode & 0o777
-    safe_files.replace(path, text.encode("latin-1"), mode, owned)
+    safe_files.replace(path, data, mode, owned)

@@ -10,9 +10,10 @@ import time
 from typing import Any, Callable, Mapping
 
 from .addresses import AddressError
+from .core import config_values
 from .core.restart_token import is_stopped, no_stop
 from .formats.znodes import ZnodeError
-from .probes import loading, own_log, own_node, own_zookeeper, service
+from .probes import config_providers, loading, own_log, own_node, own_zookeeper, service
 from .probes.socket_wire import WireError
 from .restart_record import Record, RestartError
 from .security import SecurityError
@@ -153,7 +154,7 @@ def see_up(
     def registered() -> bool:
         runs()
         if spec["mode"] == "zk":
-            seen["text"], alive = _in_zookeeper(values, spec["node_id"])
+            seen["text"], alive = _in_zookeeper(spec, values)
             return alive
         log = own_node.own_log(values) if spec["mode"].startswith("controller") else None
         if log and not own_node.controllers_register(log):
@@ -208,12 +209,12 @@ def _as_expected(registration: Mapping, mode: str) -> bool:
     return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
 
 
-def _in_zookeeper(values: Mapping[str, str], node_id: int) -> tuple[str, bool]:
+def _in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
     try:
-        alive = own_zookeeper.gather(values)["brokers"]
+        alive = own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
     except ZOOKEEPER_ERRORS as error:
         return str(error), False
-    return f"/brokers/ids holds {', '.join(alive) or 'no broker'}", str(node_id) in alive
+    return f"/brokers/ids holds {', '.join(alive) or 'no broker'}", str(spec["node_id"]) in alive
 
 
 def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> None:
@@ -222,11 +223,14 @@ def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> No
     Its /brokers/ids/<id> would keep the new process from starting (KafkaZkClient.registerBroker). If ZooKeeper cannot
     be read, do not wait: the start reports it.
     """
-    session_s = float(values.get("zookeeper.session.timeout.ms") or 18000) / 1000
+    session_s = config_values.number(values, "zookeeper.session.timeout.ms") / 1000
 
     def expired() -> bool:
         try:
-            return str(spec["node_id"]) not in own_zookeeper.gather(values)["brokers"]
+            return (
+                str(spec["node_id"])
+                not in own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
+            )
         except ZOOKEEPER_ERRORS:
             return True
 

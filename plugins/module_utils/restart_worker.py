@@ -31,7 +31,7 @@ from . import (
     restart_steps,
     run_locks,
 )
-from .core import kraft_config, transitions
+from .core import config_values, kraft_config, transitions
 from .formats import properties
 from .probes import installation, own_node, service
 from .restart_record import Record, RestartError
@@ -45,8 +45,8 @@ def planned(spec: Mapping[str, Any]) -> dict:
 
     `before` and `after` are the text of the properties file with secrets masked, for Ansible's diff mode.
     """
-    old = restart_files.read_text(spec["config_file"])
-    new = restart_files.new_text(spec, old)
+    old = restart_files.read_bytes(spec["config_file"])
+    new = restart_files.new_bytes(spec, old)
     values = properties.parse(old)
     running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
     state = service.state(spec["service"])
@@ -70,7 +70,7 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     """Return the mode that a node keeps in a plain restart. Raises RestartError where its file has another mode than
     the one in which it runs, or one of a migration."""
     values, allowed = (
-        properties.parse(restart_files.read_text(spec["config_file"])),
+        properties.parse(restart_files.read_bytes(spec["config_file"])),
         transitions.KEPT_MODES[spec["kind"]],
     )
     mode = kraft_config.mode_at_next_start(values)
@@ -88,7 +88,7 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     return mode
 
 
-def _masked(old: str, new: str) -> dict[str, str]:
+def _masked(old: bytes, new: bytes) -> dict[str, str]:
     return {"before": restart_files.masked_text(old), "after": restart_files.masked_text(new, old)}
 
 
@@ -129,13 +129,13 @@ def finish(spec: Mapping[str, Any]) -> dict:
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
-        old = restart_files.read_text(spec["config_file"])
+        old = restart_files.read_bytes(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
         kind = transitions.forward_to(mode)
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
-        new = restart_files.new_text(spec, old) if down else old
+        new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}
         left = auto_revert.left(repair, directory)
         record = Record(directory, repair, **_masked(old, new))
@@ -243,8 +243,8 @@ def _locked_by_worker(directory: str) -> Iterator[None]:
 
 
 def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
-    old = restart_files.read_text(spec["config_file"])
-    new = restart_files.new_text(spec, old)
+    old = restart_files.read_bytes(spec["config_file"])
+    new = restart_files.new_bytes(spec, old)
     before = own_node.registration(properties.parse(old), spec["node_id"], spec["mode"])
     try:
         if old != new:
@@ -264,7 +264,7 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
 
 
 def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
-    old = restart_files.read_text(spec["config_file"])
+    old = restart_files.read_bytes(spec["config_file"])
     values = properties.parse(old)
     if record.values["changed"]:  # the node is down
         before = own_node.registration(values, spec["node_id"], spec["mode"])
@@ -273,7 +273,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
         except RestartError as error:
             record.end("failed", f"{error}")
             return
-        new = restart_files.new_text(spec, old)
+        new = restart_files.new_bytes(spec, old)
         _bring_up(spec, record, directory, new if old != new else None, before)
         return
     since = service.state(spec["service"]).get("started_at") or time.time()
@@ -286,7 +286,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
 
 
 def _bring_up(
-    spec: Mapping[str, Any], record: Record, directory: str, new: str | None, before: Mapping[str, Any]
+    spec: Mapping[str, Any], record: Record, directory: str, new: bytes | None, before: Mapping[str, Any]
 ) -> None:
     """Write the file and start the node. On any error, revert it where that is safe."""
     since, release, failed, is_up = time.time(), spec.get("release"), "", True
@@ -299,7 +299,7 @@ def _bring_up(
             record.step("switch the release")
             home_link.switch(release["home"], release["to"])
         failed = _between(spec, record, _had(record))
-        values = properties.parse(restart_files.read_text(spec["config_file"]))
+        values = properties.parse(restart_files.read_bytes(spec["config_file"]))
         if spec.get("format"):
             _format(spec, record, values)
         restart_steps.start(spec, record, values, before)
@@ -327,12 +327,12 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
 
     Raises RestartError where the node has something to go back to: what the hook was to install is missing then.
     """
-    text = restart_files.read_text(spec["config_file"])
+    text = restart_files.read_bytes(spec["config_file"])
     try:
         restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
         if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
             raise restart_hook.HookFailed(f"the hook started {spec['service']}, which the restart starts")
-        if restart_files.read_text(spec["config_file"]) != text:
+        if restart_files.read_bytes(spec["config_file"]) != text:
             raise restart_hook.HookFailed(f"the hook changed {spec['config_file']}")
         if had.is_in_place:
             home_link.require_installed(had.home, had.version)
@@ -367,8 +367,7 @@ def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str, is
 
 
 def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
-    log_dirs = [path for path in (values.get("log.dirs") or "").split(",") if path]
-    if any(os.path.exists(os.path.join(path, "meta.properties")) for path in log_dirs):
+    if any(os.path.exists(os.path.join(path, "meta.properties")) for path in config_values.log_dirs(values)):
         return  # formatted by an interrupted restart of this attempt; preflight has checked its cluster id
     record.step("format")
     command = [installation.tool(spec["format"][0]), *spec["format"][1:]]

@@ -16,12 +16,10 @@ import hmac
 import re
 from typing import Mapping
 
-from .core import harmless_configs
+from .core import config_values, harmless_configs
 
 PREFIX = "sealed:"
 MASK = "********"
-_LISTENER = re.compile(r"^listener\.name\.[^.]+\.")
-_MECHANISM = re.compile(r"^(gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.(?=sasl\.)")
 _USERINFO = re.compile(r"://[^/\s@]*@")
 
 
@@ -32,20 +30,20 @@ class SealError(ValueError):
 def is_secret(key: str) -> bool:
     """Return whether a configuration key's value must not be shown: it is a password of Kafka, or the key is not
     Kafka's own, so that it may be a plugin's password."""
-    return _MECHANISM.sub("", _LISTENER.sub("", key, 1), 1) not in harmless_configs.HARMLESS
+    return config_values.plain_name(key) not in harmless_configs.HARMLESS
 
 
 def seal_properties(run_key: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return properties with the secrets sealed, also a user in a URL."""
+    """Return properties with the secrets sealed, also a user in a URL. Secrets are trimmed, as Kafka does."""
     return {
-        key: seal(run_key, value) if is_secret(key) or _USERINFO.search(value) else value
+        key: seal(run_key, config_values.trimmed(value)) if is_secret(key) or _USERINFO.search(value) else value
         for key, value in properties.items()
     }
 
 
 def seal(run_key: str, secret: str) -> str:
     """Return `secret` sealed under `run_key`: `sealed:` and base64 of a 16-byte tag and the ciphertext."""
-    plain = secret.encode()
+    plain = secret.encode("utf-8", "surrogatepass")
     tag = _prf(run_key, "tag", plain)[:16]
     return PREFIX + base64.b64encode(tag + _mask(run_key, tag, plain)).decode()
 
@@ -61,7 +59,7 @@ def unseal(run_key: str, value: str) -> str:
     plain = _mask(run_key, raw[:16], raw[16:])
     if not hmac.compare_digest(_prf(run_key, "tag", plain)[:16], raw[:16]):
         raise SealError("a sealed value is of another run: gather the nodes' facts again in this run")
-    return plain.decode()
+    return plain.decode("utf-8", "surrogatepass")
 
 
 def masked(key: str, value: str) -> str:

@@ -138,12 +138,12 @@ def wiped(given, directory, check_mode):
     state = service.state(given["service"])
     if not restart_steps.is_stopped(state):
         raise Refused(f"service {given['service']} is {state.get('active_state') or 'active'}, but must be stopped")
-    old = restart_files.read_text(given["config_file"])
+    old = restart_files.read_bytes(given["config_file"])
     ours = kraft_config.mode_at_next_start(properties.parse(old)) == MODE if old else False
-    before = restart_files.read_text(restart_files.kept({**given, "mode": MODE}, directory))
+    before = restart_files.read_bytes(restart_files.kept({**given, "mode": MODE}, directory))
     full = [
         path
-        for path in log_dirs(given, old if ours else "")
+        for path in log_dirs(given, old if ours else b"")
         if os.path.isdir(path) and set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY
     ]
     for path in full:
@@ -178,9 +178,9 @@ def diff(header, before, after=""):
     return {"before_header": header, "after_header": header, "before": before, "after": after}
 
 
-def log_dirs(given, text):
+def log_dirs(given, data):
     """Return the controller's log directories from its properties file, or else the option log_dir."""
-    return host_identity.log_dirs(properties.parse(text)) or [given["log_dir"]]
+    return host_identity.log_dirs(properties.parse(data)) or [given["log_dir"]]
 
 
 def must_be_ours(path, cluster_id, node_id, opened=None):

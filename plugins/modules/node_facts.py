@@ -89,6 +89,12 @@ options:
     type: list
     elements: path
     default: []
+  content:
+    description:
+      - The properties of this host's future controller, with secrets sealed under O(run_key). The variables of config
+        providers in them are resolved.
+    type: dict
+    default: {}
   login:
     description:
       - How this host's controller will log in to brokers. Omitted where it connects without TLS and SASL.
@@ -176,7 +182,8 @@ ansible_facts:
           C(error); C(listen), whether the controller's address is free; C(replicas), the topic ids and
           partitions in the log directories; C(zookeeper), the servers on this host with directories and settings;
           C(login), C(answered) with the ids of the brokers that accepted the login and C(errors), or null without
-          O(login); C(own_zookeeper), why ZooKeeper could not be read with the broker's settings, or null.
+          O(login); C(own_zookeeper), why ZooKeeper could not be read with the broker's settings, or null;
+          C(variables) of config providers in O(content), each with its C(key) and C(why) it could not be resolved.
       type: dict
       returned: with the subset V(connectivity)
 partition_epochs:
@@ -198,6 +205,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import host_stat
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
     clock,
+    config_providers,
     logins,
     node,
     own_zookeeper,
@@ -241,6 +249,7 @@ def main():
             "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
             "listen": {"type": "str"},
             "log_dirs": {"type": "list", "elements": "path", "default": []},
+            "content": {"type": "dict", "default": {}},
             "login": {"type": "dict", "options": LOGIN},
             "own_zookeeper": {"type": "bool", "default": False},
             "connectivity_required": {"type": "bool", "default": False},
@@ -293,15 +302,29 @@ def read_connectivity(given):
         "listen": paths.check_port(given["listen"]) if given["listen"] else None,
         "replicas": replicas.gather(given["log_dirs"]),
         "zookeeper": zk_host.gather(),
-        "login": _login(given["login"]) if given["login"] else None,
-        "own_zookeeper": own_zookeeper.why_unreadable(given["config_file"]) if given["own_zookeeper"] else None,
+        "login": _login(given["login"], given["service"]) if given["login"] else None,
+        "variables": _variables(given["content"], given["run_key"], given["service"]),
+        "own_zookeeper": own_zookeeper.why_unreadable(given["config_file"], given["service"] or "")
+        if given["own_zookeeper"]
+        else None,
     }
     return {"quorumshift_paths": facts}, {}
 
 
-def _login(given):
+def _login(given, name):
     settings = {key: unseal(given["run_key"], str(value)) for key, value in given["settings"].items()}
-    return logins.attempt(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"])
+    # Kafka's own tool resolves the variables of config providers, also of those that are not Kafka's.
+    environment = service.environment(name) if config_providers.PROVIDERS in settings and name else None
+    texts = "\n".join(settings.values())
+    named = {key: value for key, value in (environment or {}).items() if f":{key}}}" in texts}
+    return logins.attempt(*(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"]), named)
+
+
+def _variables(content, run_key, name):
+    if config_providers.PROVIDERS not in content:
+        return []
+    values = {key: unseal(run_key, str(value)) for key, value in content.items()}
+    return config_providers.variables(values, service.environment(name) if name else None)
 
 
 def read_partition_epochs(given):

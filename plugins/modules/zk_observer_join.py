@@ -112,7 +112,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import observer_join
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import ZOOKEEPER_CLIENT_OPTIONS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError, readable
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.service import ServiceError
@@ -166,7 +166,7 @@ def joined(module):
         "files": [file.path for file in changes],
         "diff": [
             {
-                "before": shown(file.before or ""),
+                "before": shown(file.before or b""),
                 "after": shown(file.after),
                 "before_header": file.path,
                 "after_header": file.path,
@@ -181,9 +181,9 @@ def joined(module):
     return {**result, **observer_join.await_joined(given, planned), "joined": True}
 
 
-def shown(text):
-    """Return a file's text with secrets masked; the super user's digest is one."""
-    return mask(SUPER_DIGEST.sub(r"\1********", text))
+def shown(data):
+    """Return a file as text with secrets masked; the super user's digest is one."""
+    return mask(SUPER_DIGEST.sub(r"\1********", readable(data)))
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import p
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.znodes import ZnodeError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
+    config_providers,
     node,
     own_zookeeper,
     service,
@@ -157,7 +158,7 @@ def main():
 
 def read(given, wanted):
     """Return the broker. Raises OSError, WireError, and errors of its properties."""
-    values = node.read_properties(given["config_file"])
+    values = config_providers.effective(node.read_properties(given["config_file"]), given["service"])
     connect, security = own_zookeeper.connection(values)
     others = parse_zookeeper_connect(given["other_connect"]).servers
     names = {one: HostPort(host, port) for host, port in others for one in tcp_connections.resolved(host, port)}

@@ -257,7 +257,8 @@ class MetadataParity(Job):
         return entries
 
     def encoder_secrets(self) -> list[str]:
-        files = [(node.get("file") or {}).get("properties") or {} for node in self.action.nodes().values()]
+        read = [node.get("file") or {} for node in self.action.nodes().values()]
+        files = [{**(file.get("properties") or {}), **(file.get("resolved") or {})} for file in read]
         keys = ("password.encoder.secret", "password.encoder.old.secret")
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 

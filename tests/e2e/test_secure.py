@@ -24,7 +24,9 @@ from tools.e2e.testbed import STATE
 def controllers(testbed) -> list[HostPort]:
     """The controllers' IPv6 addresses."""
     texts = [testbed.run(host, "cat /etc/kafka/controller.properties") for host in testbed.controllers]
-    listeners = [listener for text in texts for listener in parse_listeners(properties.parse(text)["listeners"])]
+    listeners = [
+        listener for text in texts for listener in parse_listeners(properties.parse(text.encode())["listeners"])
+    ]
     assert len(listeners) == len(texts) and all(":" in listener.host for listener in listeners), listeners
     return [HostPort(listener.host, listener.port) for listener in listeners]
 
@@ -89,7 +91,7 @@ def test_restarts_of_controllers_succeeded_without_a_certificate(testbed):
 
 def test_controllers_have_the_configured_super_users(testbed):
     for host in testbed.controllers:
-        values = properties.parse(testbed.run(host, "cat /etc/kafka/controller.properties"))
+        values = properties.parse(testbed.run(host, "cat /etc/kafka/controller.properties").encode())
         users = values["super.users"].split(";")
         assert "User:ANONYMOUS" not in users
         assert {"User:controller", "User:quorumshift-tool", "User:broker-1"} <= set(users)

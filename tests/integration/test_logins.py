@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins, node
 
 from tests.integration import servers
 from tests.integration.certificates import Authority
@@ -24,6 +24,7 @@ LISTENER = {
 }
 TIMEOUT_S = 60
 PASSWORD = "not-to-be-shown"
+UMLAUT = "grün-not-to-be-shown"
 
 
 class Cluster:
@@ -87,7 +88,7 @@ def sasl_cluster():
         "sasl.enabled.mechanisms": "PLAIN",
     }
     with servers.workdir("logins_sasl") as home, servers.zookeeper(home) as zk:
-        users = login(PASSWORD, f'user_broker="{PASSWORD}"')
+        users = login(UMLAUT, f'user_broker="{UMLAUT}"')  # written in UTF-8, which Kafka reads as Latin-1
         listeners = {"INTERNAL": f"127.0.0.1:{servers.free_port()}"}
         with servers.zk_broker(home, 1, zk.connect, {**listener, **users}, listeners) as broker:
             yield Cluster(home, [broker], listener)
@@ -176,8 +177,21 @@ def test_a_missing_tool_and_a_missing_user_are_reported(cluster, trusted, tmp_pa
     assert error == "there is no user no-such-user on this host"
 
 
-def test_a_login_by_password_is_accepted(sasl_cluster):
-    assert sasl_cluster.attempt(login(PASSWORD)) == {"answered": [1], "errors": []}
+def test_a_login_by_a_password_of_the_brokers_file_is_accepted(sasl_cluster):
+    file = sasl_cluster.brokers[0].home / "server.properties"
+    assert UMLAUT.encode() in file.read_bytes()
+    key = "listener.name.internal.plain.sasl.jaas.config"
+    assert sasl_cluster.attempt({key: node.read_properties(str(file))[key]}) == {"answered": [1], "errors": []}
+
+
+def test_a_login_by_a_password_in_a_variable_is_accepted(sasl_cluster):
+    keys = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        **login("${env:BROKER_PASSWORD}"),
+    }
+    environment = {"BROKER_PASSWORD": UMLAUT.encode().decode("latin-1"), "LC_ALL": "C.UTF-8"}
+    assert sasl_cluster.attempt(keys, environment=environment) == {"answered": [1], "errors": []}
 
 
 def test_a_rejected_password_is_reported_and_not_shown(sasl_cluster):

@@ -85,7 +85,7 @@ def start(broker, monkeypatch):
     shown = []
     monkeypatch.setattr(record, "progress", shown.append)
     try:
-        restart_steps.start(spec, record, properties.parse(pathlib.Path(config).read_text()), {})
+        restart_steps.start(spec, record, properties.parse(pathlib.Path(config).read_bytes()), {})
     finally:
         record.values["shown"] = shown
     return record.values

@@ -195,7 +195,7 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     renewed = destination.join()
     assert renewed["joined"] and renewed["files"] == [str(destination.config)], renewed
     assert destination.pid != pid
-    assert properties.parse(destination.config.read_text()) == properties.parse(present)
+    assert properties.parse(destination.config.read_bytes()) == properties.parse(present.encode())
 
     # files of its own ensemble are not mixed with the source's
     destination.config.write_text(before)

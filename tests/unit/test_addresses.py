@@ -11,6 +11,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
     HostPort,
     Listener,
     ZkConnect,
+    is_loopback,
+    is_wildcard,
     parse_host_port,
     parse_host_ports,
     parse_listeners,
@@ -112,3 +114,19 @@ def test_listeners():
 def test_invalid_listeners(text):
     with pytest.raises(AddressError, match=r"listener"):
         parse_listeners(text)
+
+
+@pytest.mark.parametrize("text", ["INTERNAL://3333:10:9:101::204:9092", "internal://[3333:10:9:101::204]:9092"])
+def test_a_listener_on_ipv6_with_and_without_brackets(text):
+    assert parse_listeners(text) == (Listener("INTERNAL", "3333:10:9:101::204", 9092),)
+
+
+def test_a_zookeeper_server_on_ipv6_without_brackets():
+    assert parse_zookeeper_connect("3333::204:2182,z1/k").servers == (HostPort("3333::204", 2182), HostPort("z1", 2181))
+
+
+def test_wildcards_and_loopback_addresses():
+    assert all(map(is_wildcard, ("", "0.0.0.0", "::", "[::]", "0:0:0:0:0:0:0:0")))
+    assert not any(map(is_wildcard, ("::1", "b1", "127.0.0.1")))
+    assert all(map(is_loopback, ("localhost", "LOCALHOST", "127.0.0.2", "::1", "[::1]", "localhost.localdomain")))
+    assert not any(map(is_loopback, ("b1", "10.0.0.1", "localhost-1")))

@@ -25,7 +25,7 @@ def test_run_returns_exit_code_and_output():
 
 
 def test_command_can_open_its_input_by_name():
-    assert shell("cat /dev/stdin", text="password=secret\n").output == "password=secret\n"
+    assert shell("cat /dev/stdin", data=b"password=secret\n").output == "password=secret\n"
     assert shell("cat").output == ""
 
 
@@ -33,7 +33,7 @@ def test_command_can_open_its_input_by_name():
 def test_command_runs_with_the_users_rights_and_groups():
     nobody = pwd.getpwnam("nobody")
     script = "id -u; id -G; cat /dev/stdin"
-    user, groups, text = shell(script, user="nobody", text="secret").output.split("\n")
+    user, groups, text = shell(script, user="nobody", data=b"secret").output.split("\n")
     assert (int(user), text) == (nobody.pw_uid, "secret")
     assert {int(group) for group in groups.split()} == set(os.getgrouplist("nobody", nobody.pw_gid))
 
@@ -57,7 +57,7 @@ def test_command_that_cannot_be_started_is_an_error():
     with pytest.raises(FileNotFoundError):
         as_user.run(US, ["/nowhere/tool.sh"], 1)
     with pytest.raises(OSError, match="too long"):
-        shell("true", text="x" * 2_000_000)
+        shell("true", data=b"x" * 2_000_000)
 
 
 def test_only_root_becomes_another_user(monkeypatch):

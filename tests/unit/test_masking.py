@@ -112,7 +112,7 @@ def test_a_diff_hides_repeated_keys_comments_and_plugins():
         "broker.id=1\n# ssl.key.password=hunter1\nssl.key.password=hunter2\nssl.key.password=hunter3\n"
         'sasl.jaas.config=x \\\n  hunter4\nplugin.x=hunter5\n# see password="hunter6" there\n#log.dirs=/data\n'
     )
-    assert restart_files.masked_text(old) == (
+    assert restart_files.masked_text(old.encode()) == (
         "broker.id=1\n# ssl.key.password=********\nssl.key.password=********\nssl.key.password=********\n"
         'sasl.jaas.config=********\nplugin.x=********\n# see password="********" there\n#log.dirs=/data\n'
     )
@@ -120,7 +120,7 @@ def test_a_diff_hides_repeated_keys_comments_and_plugins():
 
 def test_a_diff_says_that_a_secret_differs():
     old, new = "plugin.x=hunter1\nplugin.y=same\n", "plugin.x=hunter2\nplugin.y=same\n"
-    assert restart_files.masked_text(new, old) == "plugin.x=******** (differs)\nplugin.y=********\n"
+    assert restart_files.masked_text(new.encode(), old.encode()) == "plugin.x=******** (differs)\nplugin.y=********\n"
 
 
 def test_no_message_of_the_runbook_looks_like_a_secret():

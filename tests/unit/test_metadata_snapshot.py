@@ -264,6 +264,6 @@ def test_module_without_an_end_offset_cuts_at_the_log_end(given):
 
 
 def test_module_needs_a_log_directory_in_the_properties(given, tmp_path):
-    (tmp_path / "controller.properties").write_text("node.id=1\n")
+    (tmp_path / "controller.properties").write_text("# node.id=1\n")
     with pytest.raises(metadata_snapshot.SnapshotError, match=r"names neither metadata\.log\.dir nor log\.dirs"):
         module.present(given)

@@ -37,9 +37,9 @@ def spec(tmp_path, **more):
 def test_the_newest_file_of_the_earlier_mode_is_kept(tmp_path):
     given = spec(tmp_path)
     for text in (PLAIN, HYBRID, "# fixed\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
-        restart_files.keep(given, str(tmp_path), text)
+        restart_files.keep(given, str(tmp_path), text.encode())
     kept = restart_files.kept(given, str(tmp_path))
-    assert restart_files.read_text(kept) == "# fixed\n" + PLAIN
+    assert restart_files.read_bytes(kept).decode() == "# fixed\n" + PLAIN
     assert os.stat(kept).st_mode & 0o777 == 0o600
 
 
@@ -71,27 +71,27 @@ def rollback_spec(tmp_path, kind, mode, **more):
 )
 def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now, expected):
     migration = spec(tmp_path, kind=left, mode=left)
-    restart_files.keep(migration, host_state.directory(str(tmp_path), "c"), before)
+    restart_files.keep(migration, host_state.directory(str(tmp_path), "c"), before.encode())
     keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
     given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
-    assert sorted(restart_files.new_text(given, now).split()) == sorted(expected.split())
-    restart_files.keep(given, host_state.directory(str(tmp_path), "c"), now)
-    assert restart_files.read_text(restart_files.kept(migration, str(tmp_path / "c"))) == before
+    assert sorted(restart_files.new_bytes(given, now.encode()).decode().split()) == sorted(expected.split())
+    restart_files.keep(given, host_state.directory(str(tmp_path), "c"), now.encode())
+    assert restart_files.read_bytes(restart_files.kept(migration, str(tmp_path / "c"))).decode() == before
 
 
 def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):
     given = rollback_spec(tmp_path, "zk", "zk", changes={})
     with pytest.raises(restart_record.RestartError, match="a rollback to mode zk needs mode zk_migration"):
-        restart_files.new_text(given, KRAFT)
+        restart_files.new_bytes(given, KRAFT.encode())
     with pytest.raises(restart_record.RestartError, match="file from before mode zk_migration was not kept"):
-        restart_files.new_text(given, HYBRID)
+        restart_files.new_bytes(given, HYBRID.encode())
 
 
 def test_replace_keeps_the_mode_and_leaves_no_temporary_file(tmp_path):
     path = tmp_path / "server.properties"
     path.write_text(PLAIN)
     path.chmod(0o604)
-    restart_files.replace(str(path), HYBRID, None)
+    restart_files.replace(str(path), HYBRID.encode(), None)
     assert path.read_text() == HYBRID and path.stat().st_mode & 0o777 == 0o604
     assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
 

@@ -28,7 +28,7 @@ KRAFT = "node.id=2\nprocess.roles=broker\n"
 FINAL = "node.id=101\nprocess.roles=controller\n"
 CONTROLLER = FINAL + "zookeeper.metadata.migration.enable=true\n"
 TO_HYBRID = {"zookeeper.metadata.migration.enable": "true"}
-TO_KRAFT = {**dict.fromkeys(properties.parse(HYBRID)), **properties.parse(KRAFT)}
+TO_KRAFT = {**dict.fromkeys(properties.parse(HYBRID.encode())), **properties.parse(KRAFT.encode())}
 MIGRATION = {"kraft_metadata_offset": -1, "malformed": None}
 COPIED = {"kraft_metadata_offset": 71, "malformed": None}
 
@@ -52,7 +52,7 @@ class Host:
 
     @property
     def mode(self):
-        return kraft_config.mode_at_next_start(properties.parse(self.file.read_text()))
+        return kraft_config.mode_at_next_start(properties.parse(self.file.read_bytes()))
 
     def state(self, _name):
         state = {"manager": "systemd", "sub_state": "", "result": "exit-code", "started_at": 1.0, "main_pid": 0}
@@ -274,10 +274,10 @@ def test_broker_is_reverted_if_the_new_file_cannot_be_written(host, monkeypatch)
     node = host(PLAIN)
     replaced = restart_worker.restart_files.replace
 
-    def full(path, text, owner, mode=0o640):
-        if path == str(node.file) and "migration.enable=true" in text:
+    def full(path, data, owner, mode=0o640):
+        if path == str(node.file) and b"migration.enable=true" in data:
             raise OSError(28, "No space left on device", path)
-        replaced(path, text, owner, mode)
+        replaced(path, data, owner, mode)
 
     monkeypatch.setattr(restart_worker.restart_files, "replace", full)
     record = node.restart("zk_migration", TO_HYBRID)
@@ -530,7 +530,7 @@ def test_an_upgrade_writes_the_file_before_it_switches_the_release(upgraded):
     record = node.restart("upgrade_broker", PINNED, mode="zk", release=node.release)
     assert record["outcome"] == "done" and node.target() == "kafka-3.9.2"
     assert node.steps(record)[2:] == ["stop", "write the file", "switch the release", "start", "register"]
-    assert properties.parse(node.file.read_text())["inter.broker.protocol.version"] == "3.7"
+    assert properties.parse(node.file.read_bytes())["inter.broker.protocol.version"] == "3.7"
     spec = {"kind": "upgrade_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
     assert restart_worker.planned({**spec, "release": node.release})["needed"] is False
     assert restart_worker.planned({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True

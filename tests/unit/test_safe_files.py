@@ -37,7 +37,7 @@ def test_a_planted_link_is_not_read(planted):
     with pytest.raises(PermissionError, match=rf"a link of uid {KAFKA} to another user's file .* chown -h root {path}"):
         safe_files.read(str(path))
     with pytest.raises(PermissionError):
-        restart_files.read_text(str(path))
+        restart_files.read_bytes(str(path))
     with pytest.raises(PermissionError):
         node.read_properties(str(path))
     assert "hidden" not in own_log.excerpt(str(path), 0, "kafka", {})
@@ -88,7 +88,7 @@ def test_the_file_is_replaced_and_nothing_that_was_planted_is_changed(planted, t
     for name in (".quorumshift", ".new", ".part"):
         (tmp_path / "kafka" / f"server.properties{name}").symlink_to(secret)
     before = sorted(os.listdir(tmp_path / "kafka"))
-    restart_files.replace(str(file), "new=2\n", "daemon")
+    restart_files.replace(str(file), b"new=2\n", "daemon")
     status = file.stat()
     assert (file.read_text(), status.st_uid, status.st_mode & 0o7777) == ("new=2\n", KAFKA, 0o640)
     assert sorted(os.listdir(tmp_path / "kafka")) == before

@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
-from ..addresses import AddressError, HostPort, parse_listeners
+from ..addresses import AddressError, HostPort, Listener, parse_listeners
+from . import config_values
 
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+AUTHORIZER = "authorizer.class.name"
 ENCODER_SECRET = "password.encoder.secret"
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -100,14 +102,52 @@ OF_A_HOST = re.compile(
     r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
 )
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
-_DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+# With the providers of the variables in values (KIP-421)
+_TAKEN = re.compile(rf"{_READS_ZOOKEEPER.pattern}|config\.providers(\..+)?")
+READ_AS_TEXT = frozenset(
+    {
+        *("process.roles", "broker.id", "node.id", "broker.id.generation.enable", "reserved.broker.max.id"),
+        *("listeners", "advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name"),
+        *("security.inter.broker.protocol", "sasl.mechanism.inter.broker.protocol", "sasl.enabled.mechanisms"),
+        *("control.plane.listener.name", "log.dirs", "log.dir", "metadata.log.dir", "super.users"),
+        *("zookeeper.connect", "zookeeper.ssl.client.enable", MIGRATION_FLAG, AUTHORIZER),
+    }
+)
+"""Keys that this tool evaluates itself: a variable of a config provider in their values would be taken for text."""
+# ZkConfigs.ZK_SSL_CONFIG_TO_SYSTEM_PROPERTY_MAP: a broker takes these from its JVM where its file has no value.
+ZOOKEEPER_TLS = {
+    "zookeeper.ssl.client.enable": "zookeeper.client.secure",
+    "zookeeper.clientCnxnSocket": "zookeeper.clientCnxnSocket",
+    "zookeeper.ssl.keystore.location": "zookeeper.ssl.keyStore.location",
+    "zookeeper.ssl.keystore.password": "zookeeper.ssl.keyStore.password",
+    "zookeeper.ssl.keystore.type": "zookeeper.ssl.keyStore.type",
+    "zookeeper.ssl.truststore.location": "zookeeper.ssl.trustStore.location",
+    "zookeeper.ssl.truststore.password": "zookeeper.ssl.trustStore.password",
+    "zookeeper.ssl.truststore.type": "zookeeper.ssl.trustStore.type",
+    "zookeeper.ssl.protocol": "zookeeper.ssl.protocol",
+    "zookeeper.ssl.enabled.protocols": "zookeeper.ssl.enabledProtocols",
+    "zookeeper.ssl.cipher.suites": "zookeeper.ssl.ciphersuites",
+    "zookeeper.ssl.endpoint.identification.algorithm": "zookeeper.ssl.hostnameVerification",
+    "zookeeper.ssl.crl.enable": "zookeeper.ssl.crl",
+    "zookeeper.ssl.ocsp.enable": "zookeeper.ssl.ocsp",
+}
+
+
+def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the settings of ZooKeeper's TLS that a JVM's options give, by the names of a properties file."""
+    options = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    found = {key: options[option] for key, option in ZOOKEEPER_TLS.items() if option in options}
+    verified = found.get("zookeeper.ssl.endpoint.identification.algorithm")
+    if verified is not None:
+        found["zookeeper.ssl.endpoint.identification.algorithm"] = "HTTPS" if verified.lower() == "true" else ""
+    return found
 
 
 def mode_at_next_start(properties: Mapping[str, str]) -> str:
     """Return the mode that these properties start: `zk`, `zk_migration`, `kraft`, `controller_migration`,
     `controller_final`, `combined` (broker and controller in one process, not part of KIP-866) or `invalid`."""
-    roles = {role.strip() for role in properties.get("process.roles", "").split(",")} - {""}
-    flag = properties.get(MIGRATION_FLAG, "").strip().lower() == "true"
+    roles = set(config_values.listed(properties, "process.roles"))
+    flag = config_values.is_true(properties, MIGRATION_FLAG)
     if roles == {"broker"}:
         return "kraft"
     if roles == {"controller"}:
@@ -119,27 +159,24 @@ def mode_at_next_start(properties: Mapping[str, str]) -> str:
     return "zk_migration" if flag else "zk"
 
 
-RESERVED_IDS = 1000  # Kafka's default of reserved.broker.max.id (ServerConfigs)
-
-
 def own_id(properties: Mapping[str, str]) -> str | None:
     """Return the id in a broker's properties, `broker.id` or its synonym `node.id` (KafkaConfig.populateSynonyms);
     None where ZooKeeper generates it."""
-    value = (properties.get("broker.id") or properties.get("node.id") or "-1").strip()
+    key = "broker.id" if "broker.id" in properties else "node.id"
+    value = config_values.get(properties, key)
     return None if value == "-1" else value
 
 
 def reserved_ids(properties: Mapping[str, str]) -> int:
     """Return the highest id that a broker's properties may have while ids are generated; generated ids are above it."""
-    value = properties.get("reserved.broker.max.id", "").strip()
-    return int(value) if value.isdigit() else RESERVED_IDS
+    return config_values.number(properties, "reserved.broker.max.id")
 
 
 def rejects_own_id(properties: Mapping[str, str]) -> bool:
     """Return whether Kafka does not start in ZooKeeper mode since the id in the file is in the range of generated ids
     (KafkaConfig.validateValues)."""
-    value, generates = own_id(properties), properties.get("broker.id.generation.enable", "true").strip().lower()
-    return value is not None and value.isdigit() and generates == "true" and int(value) > reserved_ids(properties)
+    value, generates = own_id(properties), config_values.is_true(properties, "broker.id.generation.enable")
+    return value is not None and value.isdigit() and generates and int(value) > reserved_ids(properties)
 
 
 def to_migration_mode(
@@ -185,8 +222,8 @@ def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str 
     """Return the changes from migration mode to KRaft mode of a broker."""
     changes: dict[str, str | None] = {key: None for key in properties if _ZOOKEEPER_ONLY.fullmatch(key)}
     changes.update({"broker.id": None, "process.roles": "broker", "node.id": str(node_id)})
-    if properties.get("authorizer.class.name", "").strip() == ZOOKEEPER_AUTHORIZER:
-        changes["authorizer.class.name"] = STANDARD_AUTHORIZER
+    if config_values.get(properties, AUTHORIZER) == ZOOKEEPER_AUTHORIZER:
+        changes[AUTHORIZER] = STANDARD_AUTHORIZER
     return changes
 
 
@@ -213,12 +250,12 @@ def controller_properties(
     which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
-    derived.update({key: value for key, value in broker.items() if _READS_ZOOKEEPER.fullmatch(key)})
+    derived.update({key: value for key, value in broker.items() if _TAKEN.fullmatch(key)})
     if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
         derived.update({key: value for key, value in broker.items() if _CONNECTS_TO_BROKERS.fullmatch(key)})
-    if broker.get("authorizer.class.name"):
-        authorizer = broker["authorizer.class.name"]
-        derived["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == ZOOKEEPER_AUTHORIZER else authorizer
+    authorizer = config_values.get(broker, AUTHORIZER)
+    if authorizer:
+        derived[AUTHORIZER] = STANDARD_AUTHORIZER if authorizer == ZOOKEEPER_AUTHORIZER else authorizer
         derived["super.users"] = ";".join(dict.fromkeys([*super_users(broker), *principals]))
     identity = {
         "process.roles": "controller",
@@ -242,22 +279,29 @@ def disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[st
     """
     keys = {key for properties in brokers.values() for key in properties if taken_from_brokers(key)}
     values = {key: {host: properties.get(key) for host, properties in brokers.items()} for key in sorted(keys)}
-    return {key: by_host for key, by_host in values.items() if len(set(by_host.values())) > 1}
+    return {key: by_host for key, by_host in values.items() if len(_different(key, by_host.values())) > 1}
+
+
+def _different(key: str, values: Iterable[str | None]) -> set[str | None]:
+    """Return the values that differ to Kafka. A value that is the default is none."""
+    default = config_values.DEFAULTS.get(key)
+    known = {None if value is None else config_values.comparable(key, value) for value in values}
+    return {None if value == default else value for value in known}
 
 
 def taken_from_brokers(key: str) -> bool:
     """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
-    return key in CONTROLLER_EVALUATES or key == "authorizer.class.name" or bool(_READS_ZOOKEEPER.fullmatch(key))
+    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or bool(_TAKEN.fullmatch(key))
 
 
 def inter_broker_protocol(properties: Mapping[str, str]) -> str:
     """Return the security protocol of the inter-broker listener, which controllers use too."""
-    name = properties.get("inter.broker.listener.name")
+    name = config_values.get(properties, "inter.broker.listener.name").upper()
     if not name:
-        return properties.get("security.inter.broker.protocol", "PLAINTEXT")
-    return protocol_map(properties).get(name.upper(), name.upper())
+        return config_values.get(properties, "security.inter.broker.protocol")
+    return protocol_map(properties).get(name, name)
 
 
 def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], str]:
@@ -267,13 +311,14 @@ def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], 
     Settings with the listener's prefix override the plain ones (AbstractConfig.valuesWithPrefixOverride).
     """
     protocol = inter_broker_protocol(properties)
-    own = f"listener.name.{(properties.get('inter.broker.listener.name') or protocol).lower()}."
-    settings = {key: value for key, value in properties.items() if key.startswith(("ssl.", "sasl."))}
+    own = f"listener.name.{(config_values.get(properties, 'inter.broker.listener.name') or protocol).lower()}."
+    of_clients = ("ssl.", "sasl.", "config.providers")
+    settings = {key: value for key, value in properties.items() if key.startswith(of_clients)}
     settings.update({key[len(own) :]: value for key, value in properties.items() if key.startswith(own)})
     settings["security.protocol"] = protocol
     if not protocol.startswith("SASL"):
         return settings, ""
-    mechanism = settings.get("sasl.mechanism.inter.broker.protocol", "GSSAPI")
+    mechanism = config_values.get(settings, "sasl.mechanism.inter.broker.protocol")
     prefix = f"{mechanism.lower()}."
     settings.update({key[len(prefix) :]: value for key, value in settings.items() if key.startswith(prefix)})
     settings["sasl.mechanism"] = mechanism
@@ -288,11 +333,10 @@ def inter_broker_address(properties: Mapping[str, str], host_address: str) -> st
 
     The address of a listener without a host is `host_address`.
     """
-    name = properties.get("inter.broker.listener.name", "").upper()
+    name = config_values.get(properties, "inter.broker.listener.name").upper()
     protocols = protocol_map(properties)
     try:
-        text = properties.get("advertised.listeners") or properties.get("listeners") or "PLAINTEXT://:9092"
-        listeners = parse_listeners(text)
+        listeners = advertised(properties)
     except AddressError:
         return None
     for listener in listeners:
@@ -302,16 +346,26 @@ def inter_broker_address(properties: Mapping[str, str], host_address: str) -> st
 
 
 def super_users(properties: Mapping[str, str]) -> list[str]:
-    """Return the principals of `super.users`, separated by semicolons (AclAuthorizer)."""
-    return [user.strip() for user in properties.get("super.users", "").split(";") if user.strip()]
+    """Return the principals of `super.users`."""
+    return config_values.principals(properties.get("super.users", ""))
+
+
+def listeners(properties: Mapping[str, str]) -> tuple[Listener, ...]:
+    """Return the listeners of a node. Raises AddressError."""
+    return parse_listeners(config_values.get(properties, "listeners"))
+
+
+def advertised(properties: Mapping[str, str]) -> tuple[Listener, ...]:
+    """Return the advertised listeners of a node, by default its listeners. Raises AddressError."""
+    text = config_values.get(properties, "advertised.listeners")
+    return parse_listeners(text) if text else listeners(properties)
 
 
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
     """Return {listener name: security protocol}, both in upper case as Kafka reads them (ListenerName.normalised,
     SecurityProtocol.forName); Kafka's default map if none is set."""
-    entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
-    pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
-    return {name.strip().upper(): protocol.strip().upper() for name, _colon, protocol in pairs}
+    pairs = (entry.rpartition(":") for entry in config_values.listed(properties, "listener.security.protocol.map"))
+    return {config_values.trimmed(name).upper(): config_values.trimmed(one).upper() for name, _colon, one in pairs}
 
 
 def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:

@@ -177,6 +177,7 @@ CHECKS = (
         "WAIT_FOR_BROKERS counts old registrations",
         directories.controller_directories,
     ),
+    Check("config_providers", "Variables in settings", "blocks", "KIP-297, KIP-421", settings.config_providers),
     Check("listeners", "Listeners of brokers", "blocks", "KafkaConfig.validateValues", settings.listeners),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", settings.controller_listener),
     Check("tool_logins", "Logins of this tool", "blocks", "KIP-43, security.PASSWORD_MECHANISMS", settings.tool_logins),

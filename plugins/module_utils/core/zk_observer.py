@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Tuple
 
+from . import config_values
 from .advice import shown
 from .checks.facts import Finding
 
 LARGEST_ID = 254  # EphemeralType: the top byte 255 marks a TTL
 DEFAULT_MAXBUFFER = 0xFFFFF  # BinaryInputArchive
-_SERVER = re.compile(r"server\.(\d+)\s*=\s*(.+)")
-_VERSION = re.compile(r"version=([0-9a-f]+)")
+_SERVER = re.compile(r"server\.([0-9]+)")
 _ROLE = re.compile(r":(participant|observer)$", re.IGNORECASE)
 _WILDCARDS = ("0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]")
 
@@ -64,12 +64,13 @@ class Source(NamedTuple):
         return next((server for server, one in self.status.items() if one["mode"] == "leader"), None)
 
 
-def ensemble(config: str) -> Ensemble:
-    """Return the members in the text of /zookeeper/config, or in the server lines of a zoo.cfg."""
-    version = _VERSION.search(config)
-    return Ensemble(
-        {int(number): member(value) for number, value in _SERVER.findall(config)}, int(version[1], 16) if version else 0
-    )
+def ensemble(values: Mapping[str, str]) -> Ensemble:
+    """Return the members in the properties of /zookeeper/config, of a dynamic file, or of a zoo.cfg."""
+    own = config_values.of_zookeeper(values)
+    found = ((_SERVER.fullmatch(key), value) for key, value in own.items())
+    members = {int(name[1]): member(value) for name, value in found if name}
+    version = own.get("version", "")
+    return Ensemble(members, int(version, 16) if re.fullmatch("[0-9a-fA-F]+", version) else 0)
 
 
 def member(value: str) -> Member:
@@ -108,7 +109,7 @@ sessions ended."""
 
 def changes(
     values: Mapping[str, str], config_file: str, source: Ensemble, destination: Mapping[int, str]
-) -> Tuple[Dict[str, str | None], str, str | None]:
+) -> Tuple[Dict[str, str | None], str, bytes | None]:
     """Return the changes to zoo.cfg that make its server an observer, and path and content of its dynamic file (None if
     it needs none).
 
@@ -118,11 +119,11 @@ def changes(
     """
     servers = lines(source, destination)
     dynamic = f"{config_file}.dynamic.{source.version:x}"
-    wanted: Dict[str, str | None] = {key: None for key in values if re.fullmatch(r"server\.\d+", key)}
+    wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trimmed(key))}
     wanted.update({**OF_OBSERVERS, "reconfigEnabled": "false"})
     if source.version:
         wanted["dynamicConfigFile"] = dynamic
-        return wanted, dynamic, "".join(f"{key}={value}\n" for key, value in servers.items())
+        return wanted, dynamic, "".join(f"{key}={value}\n" for key, value in servers.items()).encode()
     wanted["dynamicConfigFile"] = None
     wanted.update(servers)
     return wanted, dynamic, None
@@ -133,7 +134,7 @@ def is_observer_of(host: Host, myid: int, source: Ensemble) -> bool:
     own = host.configured.get(myid)
     known = {one.address for one in source.members.values()}
     others = {one.address for one in host.configured.values() if not one.observes}
-    observes = own is not None and own.observes and host.values.get("peerType", "").strip().lower() == "observer"
+    observes = own is not None and own.observes and host.values.get("peerType", "").lower() == "observer"
     return observes and host.myid == myid and bool(known & others)
 
 

@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Mapping, NamedTuple
 
-from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_listeners, parse_zookeeper_connect
+from ..addresses import AddressError, HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_zookeeper_connect
 from ..core import kraft_config, node_mode
 from ..facts import ClusterFacts, NodeFacts, Quorum, Replica, Topics, ZooKeeperFacts
 from ..security import PASSWORD_MECHANISMS, Security, ZkSecurity
@@ -137,13 +137,14 @@ def client_address(node: NodeFacts, host_address: str, connections: Connections)
     its inventory address with the first bootstrap server's port.
     """
     values = (node.get("file") or {}).get("properties") or {}
-    text = values.get("advertised.listeners") or values.get("listeners")
     fallback = str(HostPort(host_address, connections.bootstrap[0].port))
-    if not text:
-        return fallback
+    try:
+        listeners = kraft_config.advertised(values) if values else ()
+    except AddressError:
+        return fallback  # the check `listeners` reports it
     protocols = kraft_config.protocol_map(values)
     ports = {server.port for server in connections.bootstrap}
-    for listener in sorted(parse_listeners(text), key=lambda each: each.port not in ports):
+    for listener in sorted(listeners, key=lambda each: each.port not in ports):
         if protocols.get(listener.name, listener.name) == connections.client.protocol:
             return str(HostPort(listener.host or host_address, listener.port))
     return fallback

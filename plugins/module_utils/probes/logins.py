@@ -11,6 +11,7 @@ permission, so only TLS and the login can fail.
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Iterable, Mapping
 
 from .. import as_user, masking
@@ -27,9 +28,16 @@ _EXCEPTION = re.compile(r"^(?:Exception in thread \S+ |Caused by: )?((?:[\w$]+\.
 _ENVIRONMENT = {"KAFKA_HEAP_OPTS": "-Xmx128m", "KAFKA_OPTS": "", "JMX_PORT": "", "LOG_DIR": "/tmp"}
 
 
-def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: Iterable[str], timeout: float) -> dict:
+def attempt(
+    kafka_home: str,
+    user: str,
+    settings: Mapping[str, str],
+    brokers: Iterable[str],
+    timeout: float,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> dict:
     """Connect with `settings` to all brokers, found through the `host:port` in `brokers`, within `timeout` seconds.
-    Return {answered: broker ids, errors: texts}; raise nothing."""
+    Return {answered: broker ids, errors: texts}; raise nothing. `environment`: that variables in the settings name."""
     command = [
         installation.tool(f"{kafka_home}/{_TOOL}"),
         "--bootstrap-server",
@@ -37,8 +45,9 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
         "--command-config",
         "/dev/stdin",  # so that no file with secrets is left behind
     ]
+    env = {**environment, **_ENVIRONMENT}
     try:
-        done = as_user.run(user, command, timeout, properties.edit("", dict(settings)), _ENVIRONMENT, _THREAD_ENDED)
+        done = as_user.run(user, command, timeout, properties.edit(b"", dict(settings)), env, _THREAD_ENDED)
     except KeyError:
         return {"answered": [], "errors": [f"there is no user {user} on this host"]}
     except OSError as error:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 import time
 
 from .. import host_state, masking, run_locks, safe_files
-from ..core import identity, kraft_config
+from ..core import config_values, identity, kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..formats.record_batch import LogError
 from ..host_state import read_json
 from ..seal import seal, seal_properties
-from . import host, installation, memory, own_log, service
+from . import config_providers, host, installation, memory, own_log, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
@@ -44,11 +45,11 @@ def facts(
     `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events;
     `log_file`: the node's own log.
     """
-    file, secrets = _file(config_file, run_key)
+    file, secrets = _file(config_file, run_key, service_name)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.state(service_name)
     pid = process(running["main_pid"])[0]
-    log_dirs = _log_dirs(log_dir_paths(values), pid)
+    log_dirs = _log_dirs(config_values.log_dirs(values), pid)
     kept = _kept(state_dir)
     cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
     cluster_ids = [one for one in cluster_ids if identity.is_cluster_id(one)]
@@ -61,6 +62,7 @@ def facts(
         "service": running,
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),
+        "zookeeper_tls": seal_properties(run_key, kraft_config.zookeeper_tls(process(running["main_pid"])[1])),
         "starts_with": _starts_with(running.get("starts_with"), config_file),
         # Without a properties file the log directory may be another node's.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
@@ -93,7 +95,7 @@ def facts(
 
 def read_properties(path: str) -> dict[str, str]:
     """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
-    return properties.parse(safe_files.read(path).decode("latin-1"))
+    return properties.parse(safe_files.read(path))
 
 
 def _kept(state_dir: str) -> dict[str, str]:
@@ -111,8 +113,8 @@ def _backups(directory: str) -> list[dict]:
 
 
 def metadata_dir(values: dict) -> str:
-    """Return the directory of the metadata log: in `metadata.log.dir` or the first log directory, '' if none is set."""
-    first = values.get("metadata.log.dir") or (log_dir_paths(values) or [""])[0]
+    """Return the directory of the metadata log, '' without properties."""
+    first = config_values.metadata_log_dir(values)
     return os.path.join(first, METADATA_LOG) if first else ""
 
 
@@ -224,12 +226,13 @@ def space(path: str) -> dict | None:
     }
 
 
-def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
+def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, list[str]]:
     """Return the facts of a properties file, and its secrets for masking."""
     file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
+    file.update({"variables": [], "resolved": {}})
     try:
         raw = safe_files.read(path)
-        values = properties.parse(raw.decode("latin-1"))
+        values = properties.parse(raw)
     except FileNotFoundError:
         return {**file, "exists": False}, []
     except (OSError, properties.PropertiesError) as error:
@@ -237,20 +240,19 @@ def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
     file["sha256"] = hashlib.sha256(raw).hexdigest()
     file["mode"] = kraft_config.mode_at_next_start(values)
     file["properties"] = seal_properties(run_key, values)
-    return file, masking.known(values)
-
-
-def log_dir_paths(values: dict) -> list[str]:
-    """Return the log directories that properties name."""
-    listed = values.get("log.dirs") or values.get("log.dir") or ""
-    return [path.strip() for path in listed.split(",") if path.strip()]
+    plain = values
+    if config_providers.PROVIDERS in values:
+        plain, variables = config_providers.resolved(values, service.environment(service_name))
+        file["variables"] = [one._asdict() for one in variables]
+        file["resolved"] = seal_properties(run_key, {one.key: plain[one.key] for one in variables if not one.why})
+    return file, masking.known(plain)
 
 
 def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     stored = [log["meta"].get("node.id", log["meta"].get("broker.id")) for log in log_dirs if log["meta"]]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
-        if value is not None and value.strip().isdigit():
-            return int(value)
+        if value is not None and re.fullmatch(r"\+?[0-9]+", config_values.trimmed(value)):
+            return int(config_values.trimmed(value))
     return None
 
 
@@ -261,7 +263,7 @@ def own_id(config_file: str) -> int | None:
         values = read_properties(config_file)
     except (OSError, properties.PropertiesError):
         return None
-    return _node_id(values, [_log_dir(path, None) for path in log_dir_paths(values)])
+    return _node_id(values, [_log_dir(path, None) for path in config_values.log_dirs(values)])
 
 
 def _log_dirs(paths: list[str], pid: int) -> list[LogDirectory]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping
 
-from ..addresses import HostPort, parse_listeners
+from ..addresses import HostPort, is_wildcard
 from ..core import kraft_config, node_mode
 from ..facts import MetadataLog
 from ..formats import metadata_summary
@@ -118,9 +118,9 @@ def may_have_registered(values: Mapping[str, str], since: float) -> bool:
 
 
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:
-    listeners = parse_listeners(values.get("listeners") or "PLAINTEXT://:9092")
+    listeners = kraft_config.listeners(values)
     protocols = kraft_config.protocol_map(values)
     # On listeners with SASL Kafka answers ApiVersions before the login and requires no client certificate.
     listener = min(listeners, key=lambda each: _PREFERRED.index(protocols.get(each.name, each.name)))
-    host = listener.host if listener.host not in ("", "0.0.0.0", "::") else "localhost"
+    host = "localhost" if is_wildcard(listener.host) else listener.host
     return HostPort(host, listener.port), protocols.get(listener.name, listener.name)

@@ -10,20 +10,22 @@ import socket
 from typing import Dict, List, Mapping
 
 from .. import safe_files
-from ..core import ensemble_cut
+from ..addresses import is_wildcard
+from ..core import config_values, ensemble_cut
 from ..formats import properties, zookeeper_files
 
 ASK_S = 1.0
 
 
 def values_of(config_file: str) -> Dict[str, str]:
-    return properties.parse(safe_files.read(config_file).decode("latin-1"))
+    """Return the content of a zoo.cfg. Raises OSError, PropertiesError."""
+    return config_values.of_zookeeper(properties.parse(safe_files.read(config_file)))
 
 
 def directories(values: Mapping[str, str]) -> tuple:
     """Return the `version-2` directories of snapshots and of logs."""
-    data = values.get("dataDir", "").strip()
-    return os.path.join(data, "version-2"), os.path.join(values.get("dataLogDir", "").strip() or data, "version-2")
+    data = values.get("dataDir", "")
+    return os.path.join(data, "version-2"), os.path.join(values.get("dataLogDir") or data, "version-2")
 
 
 def last_zxid(values: Mapping[str, str]) -> int:
@@ -32,8 +34,8 @@ def last_zxid(values: Mapping[str, str]) -> int:
 
 def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
     """Return the server's answer to a four letter word, from the address that the fence lets pass. Raises OSError."""
-    where = values.get("clientPortAddress", "").strip()
-    where = "127.0.0.1" if where in ("", "0.0.0.0", "::") or ":" in where else where
+    where = values.get("clientPortAddress", "")
+    where = "127.0.0.1" if is_wildcard(where) or ":" in where else where
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.settimeout(timeout)
         sock.bind((ensemble_cut.PROBE_ADDRESS, 0))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Mapping
 
 from ..addresses import AddressError, ZkConnect, parse_zookeeper_connect
+from ..core import config_values
 from ..formats import properties, znodes
 from ..security import SecurityError, Tls, ZkSecurity
-from . import node
+from . import config_providers, node
 from .zk_wire import NoNode, WireError, ZkConnection
 
 _SSL = "zookeeper.ssl."
@@ -58,10 +59,10 @@ def session(
         )
 
 
-def why_unreadable(config_file: str, timeout: float = 10.0) -> str | None:
+def why_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
     """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
     try:
-        gather(node.read_properties(config_file), timeout)
+        gather(config_providers.effective(node.read_properties(config_file), service_name), timeout)
     except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
         return str(error)
     return None
@@ -73,15 +74,16 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
     naming the property.
     """
-    connect = parse_zookeeper_connect(values.get("zookeeper.connect", ""))
-    if values.get(_SSL + "client.enable", "").strip().lower() != "true":
+    values = _resolved(values)
+    connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
+    if not config_values.is_true(values, _SSL + "client.enable"):
         return connect, ZkSecurity()
-    check_hostname = values.get(_SSL + "endpoint.identification.algorithm", "HTTPS").strip().upper() == "HTTPS"
+    check_hostname = config_values.get(values, _SSL + "endpoint.identification.algorithm").upper() == "HTTPS"
     certificate = _pem(values, "keystore")
     tls = Tls(
         cafile=_pem(values, "truststore"),
         certfile=certificate,
-        keypassword=values.get(_SSL + "keystore.password") if certificate else None,
+        keypassword=config_values.get(values, _SSL + "keystore.password") or None if certificate else None,
         check_hostname=check_hostname,
         option="zookeeper",
         prefix="ssl.",
@@ -89,10 +91,18 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     return connect, ZkSecurity(tls=tls)
 
 
+def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
+    plain, variables = config_providers.resolved(values, None)
+    for one in variables:
+        if one.why and one.key.startswith("zookeeper."):
+            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why}")
+    return plain
+
+
 def _pem(values: Mapping[str, str], store: str) -> str | None:
     key = f"{_SSL}{store}.location"
-    path = values.get(key)
-    if path and values.get(f"{_SSL}{store}.type", "").upper() != "PEM" and not path.endswith(".pem"):
+    path = config_values.get(values, key) or None
+    if path and config_values.get(values, f"{_SSL}{store}.type").upper() != "PEM" and not path.endswith(".pem"):
         raise SecurityError(f"{key}: {path} is not a PEM file, and Python's standard library reads no other store")
     return path
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -62,6 +63,32 @@ def state(name: str) -> Service:
         "restarts": int(shown.get("NRestarts") or 0),
         "started_at": _epoch(shown.get("ExecMainStartTimestampMonotonic")),
     }
+
+
+def environment(name: str) -> dict[str, str] | None:
+    """Return the environment of a service's process, or of its unit while it is down; None if it cannot be read."""
+    pid = state(name)["main_pid"]
+    try:
+        if pid:
+            with open(f"/proc/{pid}/environ", "rb") as stream:
+                pairs = stream.read().decode(errors="replace").split("\0")
+            return dict(pair.partition("=")[::2] for pair in pairs if pair)
+        if not runs_systemd():
+            return None
+        shown = _run(["systemctl", "show", _unit(name), "--property", "Environment,EnvironmentFiles"]).stdout
+        found: dict[str, str] = {}
+        for line in sorted(shown.split("\n")):  # the files, which override, after the unit's own
+            key, _equals, value = line.partition("=")
+            if key == "EnvironmentFiles":
+                if value.endswith("(ignore_errors=yes)") and not os.path.exists(value.rpartition(" (")[0]):
+                    continue
+                with open(value.rpartition(" (")[0], encoding="utf-8", errors="replace") as stream:
+                    value = " ".join(one for one in map(str.strip, stream) if "=" in one and one[0] not in "#;")
+            if key in ("Environment", "EnvironmentFiles"):
+                found.update(pair.partition("=")[::2] for pair in shlex.split(value) if "=" in pair)
+        return found
+    except (OSError, ValueError):
+        return None
 
 
 def begin(action: str, name: str) -> None:

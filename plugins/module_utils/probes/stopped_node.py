@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from ..core import config_values
 from ..formats import metadata_image, metadata_log, replica_log
 from . import node
 
@@ -29,7 +30,7 @@ def replica_logs(config_file: str) -> dict[str, list]:
     Raises OSError, PropertiesError, ReplicaLogError.
     """
     found = {}
-    for log_dir in node.log_dir_paths(node.read_properties(config_file)):
+    for log_dir in config_values.log_dirs(node.read_properties(config_file)):
         for name in sorted(os.listdir(log_dir)):
             if replica_log.partition_of(name) and name != node.METADATA_LOG:
                 found[name] = list(replica_log.read(os.path.join(log_dir, name)))

@@ -14,6 +14,7 @@ import os
 from typing import Mapping, Sequence
 
 from .. import safe_files
+from ..core import config_values
 from ..formats import properties
 from .node import space
 
@@ -49,7 +50,7 @@ def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, s
     `jute.maxbuffer`, which has no prefix, counts only as an argument. Secrets are hashed.
     """
     flags = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
-    given = {key: value.strip() for key, value in values.items() if key != _MAXBUFFER}
+    given = {key: value for key, value in config_values.of_zookeeper(values).items() if key != _MAXBUFFER}
     given.update({key[len(_PREFIX) :]: value for key, value in flags.items() if key.startswith(_PREFIX)})
     if _MAXBUFFER in flags:
         given[_MAXBUFFER] = flags[_MAXBUFFER]
@@ -85,11 +86,11 @@ def _running() -> list[tuple[str, str, list[str]]]:
 def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
     path = _absolute(pid, config)
     try:
-        values = properties.parse(safe_files.read(path).decode("latin-1"))
+        values = config_values.of_zookeeper(properties.parse(safe_files.read(path)))
     except (OSError, properties.PropertiesError) as error:
         return {"config": config, "error": str(error), "settings": {}, "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))
-    dirs = [_directory(each.strip()) for each in dict.fromkeys(paths) if each]
+    dirs = [_directory(each) for each in dict.fromkeys(paths) if each]
     shown = settings(values, arguments)
     return {"config": path, "error": None, "settings": shown, "dirs": [directory for directory in dirs if directory]}
 

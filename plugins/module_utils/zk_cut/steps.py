@@ -40,7 +40,7 @@ def carry_out(given: Mapping[str, Any], program: Program) -> Any:
 def prepared(given: Mapping[str, Any]) -> dict:
     """Return what the cut needs of this host. Raises OSError where a name of the source has no address.
 
-    {fence, cut: rules; ports: client ports; participants: the text of the zoo.cfg after the promotion; quorum_peers:
+    {fence, cut: rules; ports: client ports; participants: the zoo.cfg after the promotion, as Latin-1; quorum_peers:
     quorum ports of the other destination servers, clients: client ports of all, brokers: listeners to watch, each
     [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
     """
@@ -52,7 +52,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
     addresses = [address for host in hosts for address, _port in tcp_connections.resolved(host, 0)]
     addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolved(host, 0)]
     ports = client_ports(values)
-    text = safe_files.read(given["config_file"]).decode("latin-1")
+    data = safe_files.read(given["config_file"])
     changes = ensemble_cut.promotion(values, destination)
     connect = parse_zookeeper_connect(given["destination_connect"])
     brokers = [parse_host_port(one) for one in given["brokers"]]
@@ -61,7 +61,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
         "fence": [list(one) for one in ensemble_cut.fence(ports)],
         "cut": [list(one) for one in ensemble_cut.cut(list(dict.fromkeys(addresses)), quorum_ports)],
         "ports": ports,
-        "participants": properties.edit(text, changes, "Ensemble of its own (Quorumshift)"),
+        "participants": properties.edit(data, changes, "Ensemble of its own (Quorumshift)").decode("latin-1"),
         "quorum_peers": [list(one) for one in others],
         "peers": len(others),
         "clients": [list(one) for one in connect.servers if not is_local(one.host)],
@@ -78,9 +78,8 @@ def client_ports(values: Mapping[str, str]) -> List[str]:
 def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
     values = values_of(config_file)
-    dynamic = values.get("dynamicConfigFile", "").strip()
-    text = safe_files.read(dynamic).decode("latin-1") if dynamic else "\n".join(f"{k}={v}" for k, v in values.items())
-    return zk_observer.ensemble(text).members
+    dynamic = values.get("dynamicConfigFile")
+    return zk_observer.ensemble(properties.parse(safe_files.read(dynamic)) if dynamic else values).members
 
 
 def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:

@@ -107,7 +107,7 @@ unclean.leader.election.enable=false
 
 def files():
     """Return {name: (node id, properties)}, with those of the testbed's broker."""
-    read = {name: (number, properties.parse(text)) for name, (number, text) in FILES.items()}
+    read = {name: (number, properties.parse(text.encode())) for name, (number, text) in FILES.items()}
     testbed = recorded.facts("zk")["nodes"]["b1"]
     read["the testbed's"] = (testbed["node_id"], testbed["file"]["properties"])
     return read
@@ -116,7 +116,7 @@ def files():
 def edited(values, changes):
     """Return the properties after an edit of their file."""
     text = "".join(f"{key}={value}\n" for key, value in values.items()).replace("\\", "\\\\")
-    return properties.parse(properties.edit(text, changes))
+    return properties.parse(properties.edit(text.encode(), changes))
 
 
 def modes(node_id, values, listener="CONTROLLER", protocol="PLAINTEXT", extra=None):

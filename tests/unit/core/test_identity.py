@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_identity
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import config_values, gates, identity, phase
 
 from tests.unit.core import recorded
 
@@ -116,6 +116,14 @@ def test_a_host_of_another_cluster_or_node_is_refused(tmp_path, text, meta, said
     with pytest.raises(host_identity.ForeignHost) as refused:
         host_identity.require(path, "own", 2, str(tmp_path / "new"))
     assert said in str(refused.value)
+
+
+def test_a_file_that_names_no_log_directory_has_kafkas_default(tmp_path, monkeypatch):
+    monkeypatch.setitem(config_values.DEFAULTS, "log.dir", str(tmp_path / "one"))
+    text = "broker.id=2\nzookeeper.connect=z:2181\n"
+    with pytest.raises(host_identity.ForeignHost, match=r"/one/meta\.properties has cluster id"):
+        host_identity.require(host(tmp_path, text, one=FOREIGN), "own", 2)
+    host_identity.require(host(tmp_path, "# no settings yet\n"), "own", 2)
 
 
 def test_directories_of_the_new_file_are_compared(tmp_path):

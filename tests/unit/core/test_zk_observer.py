@@ -23,13 +23,17 @@ OURS = {44: observer.Member("z4:2888:3888", True), 11: observer.Member("z1:2888:
 STATIC = CONFIG.format(version="0")
 
 
+def ensemble(text):
+    return observer.ensemble(properties.parse(text.encode()))
+
+
 def source(config=STATIC, settings=None, **changed):
     status = {"z1:2181": {**STATUS, "mode": "leader"}, "z2:2181": {**STATUS, **changed}}
-    return observer.Source(observer.ensemble(config), status, settings or {})
+    return observer.Source(ensemble(config), status, settings or {})
 
 
 def host(**changed):
-    one = observer.Host("/etc/zoo.cfg", properties.parse(ZOO), {}, [], 0, {}, None, [])
+    one = observer.Host("/etc/zoo.cfg", properties.parse(ZOO.encode()), {}, [], 0, {}, None, [])
     return one._replace(**changed)
 
 
@@ -45,27 +49,27 @@ def test_nothing_is_found_where_all_holds():
 
 
 def test_members_of_any_form():
-    found = observer.ensemble(CONFIG.format(version="10000000a"))
+    found = ensemble(CONFIG.format(version="10000000a"))
     assert found.version == 0x10000000A
     assert found.members[13] == observer.Member("z3:2888:3888|y3:2888:3888")
     assert found.members[14] == observer.Member("z9:2888:3888", True)
     assert observer.election_address(found.members[13]) == "z3:3888"
     assert observer.quorum_address(found.members[13]) == "z3:2888"
     assert observer.member("[::1]:2888:3888").address == "[::1]:2888:3888"
-    assert observer.ensemble("") == ({}, 0)
+    assert ensemble("") == ({}, 0)
 
 
 def edited(version):
-    values = properties.parse(ZOO)
+    values = properties.parse(ZOO.encode())
     changes, path, dynamic = observer.changes(
-        values, "/etc/zoo.cfg", observer.ensemble(CONFIG.format(version=version)), DESTINATION
+        values, "/etc/zoo.cfg", ensemble(CONFIG.format(version=version)), DESTINATION
     )
-    return properties.edit(ZOO, changes), path, dynamic
+    return properties.edit(ZOO.encode(), changes).decode(), path, dynamic
 
 
 def test_static_configuration():
     text, _path, dynamic = edited("0")
-    values = properties.parse(text)
+    values = properties.parse(text.encode())
     assert dynamic is None and text.startswith("# kept\n") and "dynamicConfigFile" not in values
     assert values["peerType"] == "observer" and values["reconfigEnabled"] == "false"
     assert {key: value for key, value in values.items() if key.startswith("server.")} == {
@@ -77,16 +81,16 @@ def test_static_configuration():
         "server.45": "z5:2888:3888:observer",
     }
     again, _path, _dynamic = observer.changes(values, "/etc/zoo.cfg", source().ensemble, DESTINATION)
-    assert properties.edit(text, again) == text
+    assert properties.edit(text.encode(), again).decode() == text
 
 
 def test_dynamic_configuration_has_the_version_of_the_source():
     text, path, dynamic = edited("10000000a")
-    values = properties.parse(text)
+    values = properties.parse(text.encode())
     assert path == values["dynamicConfigFile"] == "/etc/zoo.cfg.dynamic.10000000a"
     assert not any(key.startswith("server.") for key in values)  # ZooKeeper rejects both
-    assert values["reconfigEnabled"] == "false" and "version" not in dynamic
-    assert observer.ensemble(dynamic).members[44] == observer.Member("z4:2888:3888", True)
+    assert values["reconfigEnabled"] == "false" and b"version" not in dynamic
+    assert ensemble(dynamic.decode()).members[44] == observer.Member("z4:2888:3888", True)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ from __future__ import annotations
 import shlex
 from typing import Iterable, Mapping
 
-from .. import kraft_config
+from .. import config_values, kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
-
-_AUTHORIZER = "authorizer.class.name"
 
 
 def controller_acl(facts: Facts) -> Iterable[Finding]:
@@ -33,7 +31,7 @@ def controller_acl(facts: Facts) -> Iterable[Finding]:
                 f"quorumshift_controller_principal is not set, but the inter-broker listener of {host} uses {protocol}",
                 "set it to the principal with which controllers log in to this listener",
             )
-        elif not values.get(_AUTHORIZER) or principal in kraft_config.super_users(values):
+        elif not config_values.get(values, kraft_config.AUTHORIZER) or principal in kraft_config.super_users(values):
             continue
         elif facts.metadata is not None and not _may_cluster_action(facts.metadata["acls"], principal):
             yield Finding(
@@ -95,7 +93,11 @@ def _alive(facts: Facts) -> set[int]:
 def controller_super_users(facts: Facts) -> Iterable[Finding]:
     """Yield the principals that must be super users on controllers and are not, or must not be: a new quorum has no
     ACLs."""
-    with_authorizer = [values for values in map(values_of, facts.brokers.values()) if values.get(_AUTHORIZER)]
+    with_authorizer = [
+        values
+        for values in map(values_of, facts.brokers.values())
+        if config_values.get(values, kraft_config.AUTHORIZER)
+    ]
     if not with_authorizer:
         return
     given = list(facts.controller_super_users)

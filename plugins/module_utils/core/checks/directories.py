@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+from typing import Iterable
 
-from .. import phase, zk_metadata
+from .. import config_values, phase, zk_metadata
 from .facts import Facts, Finding, logs_of
 
 MIB = 1 << 20
@@ -121,7 +121,7 @@ def controller_directories(facts: Facts) -> Iterable[Finding]:
 def log_directories(facts: Facts) -> Iterable[Finding]:
     """Yield the log directories that are missing, offline, or of another broker or version."""
     for host, node in sorted(facts.brokers.items()):
-        runs_with = _paths(facts.running.get(host) or {})
+        runs_with = config_values.log_dirs(facts.running.get(host) or {})
         for directory in node.get("log_dirs") or []:
             path, meta = directory["path"], directory.get("meta") or {}
             stored = meta.get("node.id", meta.get("broker.id"))
@@ -148,8 +148,3 @@ def log_directories(facts: Facts) -> Iterable[Finding]:
                     "find the cause before you restart the broker: in plain ZooKeeper mode it does not start with this "
                     "version (KAFKA-20762)",
                 )
-
-
-def _paths(running: Mapping[str, str]) -> list[str]:
-    """Return the log directories of a running config."""
-    return [path.strip() for path in (running.get("log.dirs") or running.get("log.dir") or "").split(",")]

@@ -14,9 +14,10 @@ from typing import Iterable, Mapping
 
 from ...addresses import AddressError, parse_zookeeper_connect
 from ...facts import NodeFacts
-from .. import kraft_config
+from .. import config_values, kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
+from .zookeeper import is_loopback
 
 _WHAT = {
     "zookeeper": "ZooKeeper at",
@@ -33,12 +34,15 @@ _DO = {
 }
 
 
-def targets(host: str, nodes: Mapping[str, NodeFacts]) -> list[dict]:
-    """Return the addresses that a host must reach: [{kind, to, address}] (`nodes`: probes.cluster.collect)."""
+def targets(host: str, nodes: Mapping[str, NodeFacts], connect: str | None = None) -> list[dict]:
+    """Return the addresses that a host must reach: [{kind, to, address}] (`nodes`: probes.cluster.collect).
+
+    `connect`: the connect string that a controller will have, by default the brokers'.
+    """
     own = nodes[host]
     brokers = {name: node for name, node in sorted(nodes.items()) if node["role"] == "broker" and values_of(node)}
     readers = [own] if own["role"] == "broker" else list(brokers.values())
-    connect = next((values_of(node).get("zookeeper.connect") for node in readers), None)
+    connect = connect or next((config_values.get(values_of(node), "zookeeper.connect") for node in readers), "")
     try:
         servers = parse_zookeeper_connect(connect).servers if connect else ()
     except AddressError:
@@ -71,7 +75,10 @@ def reachability(facts: Facts) -> Iterable[Finding]:
         failed[host] = [
             target
             for target in connections.get("failed") or []
-            if target["to"] not in dead and not (target["reason"] == "refused" and _not_started(facts, target))
+            if target["to"] not in dead
+            and not (target["reason"] == "refused" and _not_started(facts, target))
+            # a loopback address on a controller: the check `zookeeper` reports it
+            and not (target["kind"] == "zookeeper" and node["role"] == "controller" and is_loopback(target["address"]))
         ]
     yield from unanswered(failed, tried)
     for host, node in sorted(facts.cluster["nodes"].items()):

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Sequence
 
-from ...addresses import AddressError, parse_listeners
+from ...addresses import AddressError
 from ...seal import PREFIX, is_secret
 from ...security import PASSWORD_MECHANISMS
-from .. import kraft_config
+from .. import config_values, kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
 
@@ -20,7 +19,10 @@ _TOPIC_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.
 
 def agreement(facts: Facts) -> Iterable[Finding]:
     """Yield the keys that controllers take from the brokers and on which the brokers differ."""
-    values = {host: values_of(node) for host, node in facts.brokers.items()}
+    values = {
+        host: {**values_of(node), **((node.get("file") or {}).get("resolved") or {})}
+        for host, node in facts.brokers.items()
+    }
     zookeeper_mode = {host: properties for host, properties in values.items() if "zookeeper.connect" in properties}
     for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
         if key in facts.controller_config:
@@ -38,8 +40,13 @@ def overrides(facts: Facts) -> Iterable[Finding]:
     """Yield the keys of quorumshift_controller_config whose value differs from the brokers' common value."""
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
-        of_brokers = {properties[key] for properties in values if key in properties}
-        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1 or _plain(own) in map(_plain, of_brokers):
+        of_brokers = {config_values.comparable(key, properties[key]) for properties in values if key in properties}
+        if config_values.comparable(key, str(own)) in of_brokers:
+            continue
+        if key == "zookeeper.connect":
+            yield from _another_connect(facts, str(own))
+            continue
+        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
@@ -58,10 +65,17 @@ def overrides(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _plain(value: object) -> str:
-    """Return a value without the differences that Kafka ignores: capital booleans, spaces in lists."""
-    text = re.sub(r"\s*,\s*", ",", str(value).strip())
-    return text.lower() if text.lower() in ("true", "false") else text
+def _another_connect(facts: Facts, own: str) -> Iterable[Finding]:
+    """Yield a connect string of controllers that is neither the brokers' nor quorumshift_zookeeper_connect, through
+    which this tool has read the brokers' cluster id and registrations."""
+    read = str(facts.zookeeper.get("connect") or "no server")
+    same = config_values.comparable("zookeeper.connect", own) == config_values.comparable("zookeeper.connect", read)
+    if not (same and facts.zookeeper.get("reached")):
+        yield Finding(
+            f"zookeeper.connect of quorumshift_controller_config is {own}, this tool reads ZooKeeper at {read}",
+            "make zookeeper.connect there and quorumshift_zookeeper_connect equal: controllers must use the brokers' "
+            "ZooKeeper",
+        )
 
 
 def _users(text: object) -> list[str]:
@@ -77,7 +91,7 @@ def _consequence(key: str) -> str:
 
 def controller_listener(facts: Facts) -> Iterable[Finding]:
     """Yield a controller listener with SCRAM or delegation tokens: both are stored in the metadata behind it."""
-    mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
+    mechanism = config_values.get(facts.controller_config, "sasl.mechanism.controller.protocol")
     if facts.controller_protocol.startswith("SASL") and (mechanism.startswith("SCRAM") or not mechanism):
         yield Finding(
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
@@ -137,7 +151,7 @@ def _enabled(facts: Facts) -> list[str]:
     sources = [facts.controller_config, *(values_of(node) for _host, node in sorted(facts.brokers.items()))]
     keys = (_enabled_key(facts), "sasl.enabled.mechanisms")
     found = next((source[key] for key in keys for source in sources if key in source), "GSSAPI")
-    return [name.strip() for name in str(found).split(",") if name.strip()]
+    return config_values.items(str(found))
 
 
 def listeners(facts: Facts) -> Iterable[Finding]:
@@ -148,7 +162,7 @@ def listeners(facts: Facts) -> Iterable[Finding]:
         if not values:
             continue  # the check `reached` reports it
         try:
-            names = [listener.name for listener in parse_listeners(values.get("listeners") or "PLAINTEXT://:9092")]
+            names = [listener.name for listener in kraft_config.listeners(values)]
         except AddressError as error:
             yield Finding(f"the listeners of {host} cannot be read: {error}", "correct them in its properties file")
             continue
@@ -177,14 +191,52 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             for key, value in sorted(values_of(node).items())
             if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
+            and key not in {one["key"] for one in (node.get("file") or {}).get("variables") or []}
             and runs.get(key) is not None
-            and _plain(runs[key]) != _plain(value)
+            and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
         ]
         if differing:
             yield Finding(
                 f"the properties file of {host} differs from the running config: {shown(differing, 3)}",
                 "restart the broker, or undo the change: otherwise the rolling restart applies it",
             )
+
+
+def config_providers(facts: Facts) -> Iterable[Finding]:
+    """Yield the variables of config providers that this tool evaluates, or that cannot be resolved where they are."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = {"text": {}, "foreign": {}, "broker": {}, "controller": {}}
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        role = node["role"]
+        of_file, of_future = (node.get("file") or {}).get("variables"), (node.get("paths") or {}).get("variables")
+        for one in (of_file if role == "broker" else of_future) or []:
+            what = f"{one['variable']} of {one['key']}"
+            if one["key"] in kraft_config.READ_AS_TEXT:
+                found["text"].setdefault((what, ""), []).append(host)
+            elif one["foreign"]:
+                found["foreign"].setdefault((what, one["foreign"]), []).append(host)
+            elif one["why"]:
+                found[role].setdefault((what, one["why"]), []).append(host)
+    for (what, _why), hosts in found["text"].items():
+        yield Finding(
+            f"{what} on {shown(hosts)} is a variable, and this tool reads this key as text",
+            "write the value itself into the properties file: the tool compares and edits it",
+        )
+    for (what, why), hosts in found["broker"].items():
+        yield Finding(
+            f"{what} cannot be resolved on {shown(hosts)}: {why}",
+            "correct what it names, or its rights, before the next restart of these brokers",
+        )
+    for (what, why), hosts in found["controller"].items():
+        yield Finding(
+            f"controllers take {what} from the brokers, and it cannot be resolved on {shown(hosts)}: {why}",
+            "copy what it names to these hosts, or set the key in quorumshift_controller_config",
+        )
+    for (what, name), hosts in found["foreign"].items():
+        yield Finding(
+            f"{what} on {shown(hosts)} needs the config provider {name}",
+            "add its jar to the class path of every controller, and its access: otherwise no controller starts",
+            warns=True,
+        )
 
 
 def topic_policies(facts: Facts) -> Iterable[Finding]:
@@ -210,7 +262,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
 
 def _brokers_by_value(facts: Facts, key: str) -> Iterable[tuple[Sequence[str], str]]:
     """Return the brokers that set `key`, grouped by value: (hosts, value)."""
-    values = {host: values_of(node).get(key) for host, node in facts.brokers.items()}
+    values = {host: config_values.get(values_of(node), key) for host, node in facts.brokers.items()}
     return grouped({host: value for host, value in values.items() if value}).items()
 
 
@@ -233,7 +285,7 @@ def authorizer(facts: Facts) -> Iterable[Finding]:
     """Yield the authorizers that are not Kafka's own."""
     known = ("", kraft_config.ZOOKEEPER_AUTHORIZER, kraft_config.STANDARD_AUTHORIZER)
     for host, node in sorted(facts.brokers.items()):
-        name = values_of(node).get("authorizer.class.name", "").strip()
+        name = config_values.get(values_of(node), kraft_config.AUTHORIZER)
         if name not in known:
             yield Finding(
                 f"{host} uses the authorizer {name}",

@@ -9,9 +9,11 @@ import re
 import shlex
 from typing import Iterable, Mapping, Sequence
 
-from .. import clean_up, kraft_config, zk_controller, zk_metadata
+from ... import addresses
+from ...seal import MASK, PREFIX
+from .. import clean_up, config_values, kraft_config, zk_controller, zk_metadata
 from ..advice import shown
-from .facts import Facts, Finding, partitions_of, values_of
+from .facts import Facts, Finding, grouped, partitions_of, values_of
 
 OLDEST_ZOOKEEPER = (3, 5)
 """The oldest server that Kafka's docs support for the client of 3.9, ZooKeeper 3.8."""
@@ -25,15 +27,16 @@ SLOW_S = 30  # seconds of writes in a restart: half of services.STOP_S
 def zookeeper(facts: Facts) -> Iterable[Finding]:
     """Yield a ZooKeeper that cannot be read, or whose chroot is not the brokers'."""
     own = facts.zookeeper.get("connect")
-    of_brokers = {host: values_of(node).get("zookeeper.connect") for host, node in facts.brokers.items()}
-    for host, connect in sorted(of_brokers.items()):
-        if own and connect and _chroot(connect) != _chroot(own):
+    for host, connect in sorted(_connects(facts).items()):
+        if own and _chroot(connect) != _chroot(own):
             yield Finding(
                 f"quorumshift_zookeeper_connect has the chroot {_chroot(own) or '/'}, zookeeper.connect of {host} has "
                 f"{_chroot(connect) or '/'}",
                 f"set quorumshift_zookeeper_connect to {connect}",
             )
             return
+    yield from _loopback(facts)
+    yield from _tls_of_jvm(facts)
     if not facts.zookeeper.get("reached"):
         yield Finding(
             f"ZooKeeper could not be read: {facts.zookeeper.get('error')}",
@@ -46,8 +49,61 @@ def zookeeper(facts: Facts) -> Iterable[Finding]:
         )
 
 
+def _connects(facts: Facts) -> dict[str, str]:
+    """Return the connect strings of the brokers that have one."""
+    found = {host: config_values.get(values_of(node), "zookeeper.connect") for host, node in facts.brokers.items()}
+    return {host: connect for host, connect in found.items() if connect}
+
+
 def _chroot(connect: str) -> str:
-    return connect.partition("/")[2].strip().rstrip("/") and "/" + connect.partition("/")[2].strip().rstrip("/")
+    path = connect.partition("/")[2].strip().rstrip("/")
+    return f"/{path}" if path else ""
+
+
+def is_loopback(connect: str) -> bool:
+    """Return whether a connect string has a server that is another one on each host."""
+    try:
+        return any(addresses.is_loopback(server.host) for server in addresses.parse_zookeeper_connect(connect).servers)
+    except addresses.AddressError:
+        return False
+
+
+def _loopback(facts: Facts) -> Iterable[Finding]:
+    """Yield a connect string for controllers that is of a host of its own, where they do not all reach ZooKeeper so."""
+    own, given = facts.zookeeper.get("connect") or "", facts.controller_config.get("zookeeper.connect")
+    connects = {"quorumshift_controller_config": str(given)} if given else _connects(facts)
+    hosts = [host for host, connect in sorted(connects.items()) if is_loopback(connect)]
+    paths = [node.get("paths") or {} for node in facts.controllers.values()]
+    reached = [
+        (one.get("tried") or {}).get("zookeeper")
+        and not any(target["kind"] == "zookeeper" for target in one.get("failed") or [])
+        for one in paths
+    ]
+    if not hosts or (reached and all(reached)):
+        return
+    named = own if own and not is_loopback(own) else "the addresses of all ZooKeeper servers, with the chroot"
+    yield Finding(
+        f"zookeeper.connect of {shown(hosts)} is {connects[hosts[0]]}, which is another server on each host. "
+        "Controllers would take it",
+        f"set zookeeper.connect in quorumshift_controller_config to {named}. The brokers' files stay as they are",
+    )
+
+
+def _tls_of_jvm(facts: Facts) -> Iterable[Finding]:
+    """Yield the brokers with settings of ZooKeeper's TLS in the JVM's options. Controllers take those of the file."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for host, node in facts.brokers.items():
+        file, of_jvm = values_of(node), node.get("zookeeper_tls") or {}
+        if file and config_values.is_true({**of_jvm, **file}, "zookeeper.ssl.client.enable"):
+            found[host] = tuple((key, value) for key, value in sorted(of_jvm.items()) if key not in file)
+    for hosts, settings in grouped(found).items():
+        if settings:
+            lines = [f"{key}={MASK if value.startswith(PREFIX) else value}" for key, value in settings]
+            yield Finding(
+                f"{shown(hosts)} has settings of ZooKeeper's TLS in the JVM's options, and controllers take those of "
+                f"the file: {shown([f'-D{kraft_config.ZOOKEEPER_TLS[key]}' for key, _value in settings], 3)}",
+                f"add to the properties file of each broker, without a restart: {' '.join(lines)}",
+            )
 
 
 def stale_migration(facts: Facts) -> Iterable[Finding]:
@@ -181,7 +237,7 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
 
 
 def _restricts(values: Mapping[str, str]) -> bool:
-    return values.get("zookeeper.set.acl", "").strip().lower() == "true"
+    return config_values.is_true(values, "zookeeper.set.acl")
 
 
 _PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
@@ -219,8 +275,8 @@ def latency(facts: Facts) -> Iterable[Finding]:
     in sync again. Kafka has `zookeeper.max.in.flight.requests` writes in flight (KafkaZkClient).
     """
     values = next((values_of(node) for node in facts.brokers.values() if values_of(node)), {})
-    session_ms = _number(values.get("zookeeper.session.timeout.ms"), 18000)
-    in_flight = _number(values.get("zookeeper.max.in.flight.requests"), 10)
+    session_ms = config_values.number(values, "zookeeper.session.timeout.ms")
+    in_flight = max(1, config_values.number(values, "zookeeper.max.in.flight.requests"))
     most = max((partitions_of(node) for node in facts.brokers.values()), default=0)
     for server, answer in sorted(facts.ensemble.items()):
         average, longest = answer.get("latency_ms") or (0, 0)
@@ -239,10 +295,6 @@ def latency(facts: Facts) -> Iterable[Finding]:
                 "find the cause: a separate disk for dataLogDir helps most. Each restart of a broker takes that much "
                 "longer",
             )
-
-
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.strip().isdigit() and int(text) else default
 
 
 def unreadable(facts: Facts) -> Iterable[Finding]:

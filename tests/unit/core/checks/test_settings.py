@@ -67,7 +67,12 @@ def test_secrets_that_differ_are_not_shown():
             "blocks",
             "inter.broker.listener.name of quorumshift_controller_config is X",
         ),
-        ("zookeeper.connect", "z:2181", "blocks", "zookeeper.connect of quorumshift_controller_config is z:2181, the"),
+        (
+            "zookeeper.connect",
+            "z:2181",
+            "blocks",
+            "zookeeper.connect of quorumshift_controller_config is z:2181, this tool reads ZooKeeper at",
+        ),
         (
             "password.encoder.secret",
             "sealed:x",
@@ -412,3 +417,46 @@ def test_finding_for_listeners_with_which_a_broker_does_not_start(key, value, ex
     facts = collected()
     node(facts, "b2")["file"]["properties"][key] = value
     assert the_one(facts, "listeners").startswith(expected)
+
+
+# Variables of config providers -------------------------------------------------------------------------------------
+
+
+def variable(key, why="", foreign="", text="${file:/s:p}"):
+    return {"key": key, "variable": text, "why": why, "foreign": foreign}
+
+
+def test_variables_that_are_resolved_are_no_finding():
+    facts = collected()
+    node(facts, "b1")["file"]["variables"] = [variable("ssl.key.password")]
+    assert found(facts, "config_providers") == []
+
+
+def test_a_key_that_the_tool_reads_must_be_no_variable():
+    facts = collected()
+    for host in ("b1", "b2"):
+        node(facts, host)["file"]["variables"] = [variable("listeners")]
+    seen = the_one(facts, "config_providers")
+    assert seen == "${file:/s:p} of listeners on b1, b2 is a variable, and this tool reads this key as text"
+
+
+def test_a_variable_that_a_host_cannot_resolve_blocks():
+    facts = collected()
+    node(facts, "b1")["file"]["variables"] = [variable("ssl.key.password", "/s: Permission denied")]
+    assert the_one(facts, "config_providers") == (
+        "${file:/s:p} of ssl.key.password cannot be resolved on b1: /s: Permission denied"
+    )
+    facts = collected()
+    node(facts, "c1")["paths"] = {"variables": [variable("ssl.key.password", "/s: No such file or directory")]}
+    assert the_one(facts, "config_providers") == (
+        "controllers take ${file:/s:p} of ssl.key.password from the brokers, and it cannot be resolved on c1: /s: No "
+        "such file or directory"
+    )
+    assert found(facts, "config_providers")[0]["severity"] == "blocks"
+
+
+def test_a_provider_of_its_own_is_a_warning():
+    facts = collected()
+    node(facts, "b1")["file"]["variables"] = [variable("ssl.key.password", "only Kafka", "com.example.Vault")]
+    (finding,) = found(facts, "config_providers")
+    assert finding["severity"] == "warns" and "needs the config provider com.example.Vault" in finding["seen"]

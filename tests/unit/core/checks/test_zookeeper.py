@@ -378,3 +378,75 @@ def test_permissions_that_could_not_be_read_are_a_warning():
         "the tool's rights in ZooKeeper could not be read: ZooKeeper den"
     )
     assert found(facts, "zookeeper_acls")[0]["severity"] == "warns"
+
+
+# What brokers have for their own host ------------------------------------------------------------------------------
+
+
+def on_loopback(tried=3, failed=("localhost:2181",), **changes):
+    """Return facts of brokers that name ZooKeeper on their own host, and of controllers that do not reach it so."""
+    facts = collected(**changes)
+    for broker in facts.brokers.values():
+        broker["file"]["properties"]["zookeeper.connect"] = "localhost:2181/kafka"
+    facts.zookeeper["connect"] = "z1:2181,z2:2181/kafka"
+    error = {"kind": "zookeeper", "reason": "refused", "error": "connection refused"}
+    for controller in facts.controllers.values():
+        targets = [{**error, "to": one, "address": one} for one in failed]
+        controller["paths"] = {"tried": {"zookeeper": tried}, "failed": targets, "listen": None}
+    return facts
+
+
+def test_zookeeper_on_the_brokers_own_hosts_has_a_way_out():
+    facts = on_loopback()
+    assert the_one(facts, "zookeeper") == (
+        "zookeeper.connect of b1, b2, b3 is localhost:2181/kafka, which is another server on each host. Controllers "
+        "would take it"
+    )
+    (finding,) = found(facts, "zookeeper")
+    assert "set zookeeper.connect in quorumshift_controller_config to z1:2181,z2:2181/kafka" in finding["do"]
+    assert found(facts, "reachability") == []  # the same cause is reported once
+
+
+def test_the_way_out_of_zookeeper_on_the_brokers_own_hosts_is_accepted():
+    facts = on_loopback(failed=(), controller_config={"zookeeper.connect": "z2:2181,z1/kafka"})
+    assert found(facts, "zookeeper") == [] and found(facts, "overrides") == []
+    other = facts._replace(controller_config={"zookeeper.connect": "z9:2181/kafka"})
+    assert the_one(other, "overrides") == (
+        "zookeeper.connect of quorumshift_controller_config is z9:2181/kafka, this tool reads ZooKeeper at "
+        "z1:2181,z2:2181/kafka"
+    )
+
+
+def test_controllers_own_setting_on_loopback_is_found_too():
+    facts = on_loopback(controller_config={"zookeeper.connect": "localhost:2181/kafka"})
+    assert the_one(facts, "zookeeper").startswith(
+        "zookeeper.connect of quorumshift_controller_config is localhost:2181"
+    )
+
+
+def test_a_setting_of_controllers_is_compared_where_brokers_differ():
+    facts = on_loopback(failed=(), controller_config={"zookeeper.connect": "z9:2181/kafka"})
+    node(facts, "b1")["file"]["properties"]["zookeeper.connect"] = "z1:2181/kafka"
+    assert the_one(facts, "overrides").startswith("zookeeper.connect of quorumshift_controller_config is z9:2181/kafka")
+
+
+def test_controllers_that_share_their_hosts_with_zookeeper_may_name_their_own_host():
+    assert found(on_loopback(failed=()), "zookeeper") == []
+
+
+def test_zookeepers_tls_in_the_jvms_options_is_found_with_the_settings_to_write():
+    facts = collected()
+    options = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": "/t.pem",
+        "zookeeper.ssl.truststore.password": "sealed:AAAA",
+    }
+    for broker in facts.brokers.values():
+        broker["zookeeper_tls"] = options
+    assert the_one(facts, "zookeeper").startswith("b1, b2, b3 has settings of ZooKeeper's TLS in the JVM's options")
+    (finding,) = found(facts, "zookeeper")
+    assert "zookeeper.ssl.client.enable=true" in finding["do"]
+    assert "zookeeper.ssl.truststore.password=********" in finding["do"] and "sealed" not in finding["do"]
+    for broker in facts.brokers.values():
+        broker["file"]["properties"].update(options)
+    assert found(facts, "zookeeper") == []

@@ -1,0 +1,327 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files are read as Java, Kafka and ZooKeeper read them, and edited so that these read the new values and all others.
+
+QUORUMSHIFT_GENERATED_FILES is the number of files, QUORUMSHIFT_SEED their seed: a failure prints both, the shrunk file
+and the command that repeats it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import random
+import re
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
+    is_wildcard,
+    parse_host_port,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    config_values,
+    harmless_configs,
+    kraft_config,
+    zk_observer,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import config_providers
+
+from tests.integration import generated_files, java_files, servers
+
+pytestmark = pytest.mark.real
+FILES = int(os.environ.get("QUORUMSHIFT_GENERATED_FILES", "2000"))
+SEED = int(os.environ.get("QUORUMSHIFT_SEED") or random.SystemRandom().randrange(1 << 32))
+NONE = {"rejected": "rejected"}
+
+
+@pytest.fixture(scope="module")
+def home():
+    with servers.workdir("files_against_java") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def java(home):
+    with java_files.reader(home) as reader:
+        yield reader
+
+
+def ours(data):
+    try:
+        return properties.parse(data)
+    except properties.PropertiesError:
+        return NONE
+
+
+def theirs(java, data):
+    try:
+        return java.read("properties", data)
+    except java_files.Rejected:
+        return NONE
+
+
+def read_differently(java, data):
+    return ours(data) != theirs(java, data)
+
+
+def edited_wrongly(java, data, changes):
+    """Return what is wrong after an edit, '' if nothing is."""
+    before = theirs(java, data)
+    if before is NONE:
+        return ""
+    after = properties.edit(data, changes)
+    wanted = {key: value for key, value in {**before, **changes}.items() if value is not None}
+    read = theirs(java, after)
+    if read != wanted:
+        return f"Java reads {read}, not {wanted}"
+    # new keys at the end of the file end its last line where it has no end, and an entry that goes on
+    ends = [end * count for count in (1, 2) for end in (b"\n", b"\r\n", b"\r")]
+    wrong = [touched(java, data + end, after, changes) for end in (b"", *ends)]
+    return "" if "" in wrong else wrong[0]
+
+
+def touched(java, data, after, changes):
+    """Return which lines the edit should not have changed: those that are more than entries of changed keys."""
+    old = lines(data)
+    # where a line between \r and \n was removed, these are two ends still
+    two = {line + b"\n": [line, b"\n"] for line in old if line.endswith(b"\r") and line + b"\n" not in old}
+    new = [part for line in lines(after) for part in two.get(line, [line])]
+    for verb, begin, end, new_begin, new_end in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+        if verb == "equal":
+            continue
+        for kind, text in (("removed", entry(old, begin, end)), ("added", entry(new, new_begin, new_end))):
+            if kind == "removed" and any(is_comment(old, number) for number in range(begin, end)):
+                return f"a comment in {text!r} was changed"
+            strays = theirs(java, text).keys() - changes.keys() - {"", "rejected"}
+            if strays and not any(key.endswith(tuple(strays)) for key in changes):
+                return f"{text!r} was {kind}, which has {sorted(strays)}"
+    return ""
+
+
+def lines(data):
+    return re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", data)
+
+
+def goes_on(line):
+    return re.search(rb"(?<!\\)(?:\\\\)*\\(?:\r\n|\r|\n)$", line)
+
+
+def is_comment(all_lines, number):
+    """Return whether a line is a comment, and not what an entry goes on with."""
+    return re.match(rb"[ \t\f]*[#!]", all_lines[number]) and not (number and goes_on(all_lines[number - 1]))
+
+
+def entry(all_lines, begin, end):
+    """Return lines with those before them that they continue."""
+    while begin and goes_on(all_lines[begin - 1]):
+        begin -= 1
+    return b"".join(all_lines[begin:end])
+
+
+def report(number, data, why):
+    pytest.fail(
+        f"file {number} of seed {SEED}, shrunk: {data!r}, hex {data.hex()}: {why}. Repeat: QUORUMSHIFT_SEED={SEED} "
+        f"QUORUMSHIFT_GENERATED_FILES={FILES} pytest {__file__}"
+    )
+
+
+def test_files_are_read_as_java_reads_them(java):
+    rejected = 0
+    for number in range(FILES):
+        data = generated_files.properties_file(SEED, number)
+        if read_differently(java, data):
+            small = generated_files.shrunk(data, lambda one: read_differently(java, one))
+            report(number, small, f"read as {ours(small)}, Java reads {theirs(java, small)}")
+        rejected += ours(data) is NONE
+    assert 0 < rejected < FILES / 4  # the files reach both answers
+
+
+def test_after_an_edit_java_reads_the_new_values_and_all_other_bytes_are_the_same(java):
+    for number in range(FILES):
+        data = generated_files.properties_file(SEED, number)
+        changes = generated_files.changes(SEED, number, properties_of(data))
+        if edited_wrongly(java, data, changes):
+            small = generated_files.shrunk(data, lambda one, with_=changes: bool(edited_wrongly(java, one, with_)))
+            report(number, small, f"{changes}: {edited_wrongly(java, small, changes)}")
+
+
+def properties_of(data):
+    found = ours(data)
+    return [] if found is NONE else sorted(found)
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+def the_same(java, verb, data, ours_of, number):
+    """Return whether Kafka or ZooKeeper accepts a file; fail where what is made of it differs."""
+    try:
+        read = java.read(verb, data)
+    except java_files.Rejected:
+        return False
+    differing = {key: (value, read[key]) for key, value in ours_of(read).items() if value != read[key]}
+    if differing:
+        pytest.fail(f"file {number} of seed {SEED}: {data!r}: {{key: (ours, theirs)}} {differing}")
+    return True
+
+
+def test_kafka_makes_the_same_of_a_brokers_file(java):
+    accepted = 0
+    for number in range(FILES):
+        values = generated_files.broker_properties(SEED, number)
+        accepted += the_same(java, "kafka", properties.edit(b"", values), lambda read, own=values: broker(own), number)
+    assert accepted > FILES / 10
+
+
+def broker(values):
+    """Return what this tool makes of a broker's file, in the form of FilesAsRead."""
+    protocols = kraft_config.protocol_map(values)
+
+    def shown(listeners):
+        return "".join(f"{one.name} {one.host} {one.port} {protocols.get(one.name)}\n" for one in listeners)
+
+    name = config_values.get(values, "inter.broker.listener.name").upper()
+    roles = {"zk": "", "zk_migration": ""}[kraft_config.mode_at_next_start(values)]
+    return {
+        "process.roles": roles,
+        "migration": str(config_values.is_true(values, kraft_config.MIGRATION_FLAG)).lower(),
+        "broker.id": str(int(kraft_config.own_id(values) or -1)),
+        "generation": str(config_values.is_true(values, "broker.id.generation.enable")).lower(),
+        "reserved": str(kraft_config.reserved_ids(values)),
+        "log.dirs": "\n".join(config_values.log_dirs(values)),
+        "metadata.log.dir": config_values.metadata_log_dir(values),
+        "listeners": shown(kraft_config.listeners(values)),
+        "advertised": shown(kraft_config.advertised(values)),
+        "inter.broker.listener.name": name or kraft_config.inter_broker_protocol(values),
+        "inter.broker.protocol": kraft_config.inter_broker_protocol(values),
+        "authorizer": config_values.get(values, kraft_config.AUTHORIZER),
+        "zookeeper.ssl": str(config_values.is_true(values, "zookeeper.ssl.client.enable")).lower(),
+    }
+
+
+def test_values_are_equal_to_this_tool_where_they_are_equal_to_kafka(java):
+    chosen = random.Random(f"{SEED}/values")
+    of_kafka = java.read("defaults", b"")
+    samples = {
+        "BOOLEAN": ("true", "TRUE", "True", "false", "FALSE"),
+        "LIST": ("a,b", "a, b", "b,a", "a", "", "a,,b"),
+        **dict.fromkeys(("SHORT", "INT", "LONG"), ("1", "01", "+1", "2", "-1")),
+        "DOUBLE": ("0.5", ".5", "0.50", "5e-1", "1"),
+        "STRING": ("a", "A", "a b", "a, b", "a,b", "é"),
+    }
+    single = ("zookeeper.connect", "inter.broker.listener.name")
+    names = [one for one, kind in harmless_configs.TYPES.items() if one in of_kafka and kind in samples]
+    names = [one for one in names if one not in config_values._CSV and one not in single]
+    assert len(names) > 150
+    for name in names:
+        one, other = (
+            generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _ in "12"
+        )
+        read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (one, other)]
+        same = config_values.comparable(name, one) == config_values.comparable(name, other)
+        assert same == (read[0] == read[1]), (name, one, other, read, SEED)
+
+
+def test_defaults_and_names_of_options_are_kafkas(java):
+    of_kafka = java.read("defaults", b"")
+    for key, value in config_values.DEFAULTS.items():
+        expected = of_kafka.get(key, "")
+        assert sorted(value.split(",")) == sorted(expected.split(",")), key
+    options = {key[3:]: value for key, value in of_kafka.items() if key.startswith("-D ")}
+    assert options == kraft_config.ZOOKEEPER_TLS
+
+
+def test_connect_strings_are_read_as_zookeepers_client_reads_them(java):
+    accepted = 0
+    for number in range(FILES):
+        text = generated_files.broker_properties(SEED, number)["zookeeper.connect"]
+        connect = parse_zookeeper_connect(config_values.trimmed(text))
+        read = java.read("connect", config_values.trimmed(text).encode())
+        servers = "".join(f"{server.host} {server.port}\n" for server in connect.servers)
+        assert (servers, connect.chroot) == (read["servers"], read["chroot"]), text
+        accepted += 1
+    assert accepted == FILES
+
+
+def test_zookeeper_makes_the_same_of_its_file(java, home):
+    (home / "data" / "logs").mkdir(parents=True)
+    (home / "data" / "myid").write_text("1\n")
+    accepted = 0
+    for number in range(FILES):
+        values = generated_files.zoo_cfg(SEED, number, str(home / "data"))
+        accepted += the_same(
+            java, "zookeeper", properties.edit(b"", values), lambda read, own=values: server(own), number
+        )
+    assert accepted > FILES / 4
+
+
+def server(given):
+    """Return what this tool makes of a zoo.cfg, in the form of FilesAsRead."""
+    values = config_values.of_zookeeper(given)
+    logs = {"dataDir": values["dataDir"], "dataLogDir": values.get("dataLogDir") or values["dataDir"]}
+    host = values.get("clientPortAddress", "")
+    shown = "any" if is_wildcard(host) else plain(host.strip("[]"))
+    members = {}
+    for number, one in zk_observer.ensemble(values).members.items():
+        address = parse_host_port(zk_observer.quorum_address(one))
+        members[f"server.{number}"] = (
+            f"{plain(address.host)} {address.port} {'OBSERVER' if one.observes else 'PARTICIPANT'}"
+        )
+    return {
+        **logs,
+        "clientPort": f"{shown} {values['clientPort']}",
+        "syncEnabled": str(zk_observer._is_on(values, "syncEnabled", "true")).lower(),
+        "localSessionsEnabled": str(zk_observer._is_on(values, "localSessionsEnabled")).lower(),
+        "minSessionTimeout": str(zk_observer._session_ms(values, "minSessionTimeout", 2)),
+        "maxSessionTimeout": str(zk_observer._session_ms(values, "maxSessionTimeout", 20)),
+        **members,
+    }
+
+
+def plain(host):
+    """Return an address as Java writes it."""
+    address = ipaddress.ip_address(host)
+    return host if address.version == 4 else ":".join(f"{int(one, 16):x}" for one in address.exploded.split(":"))
+
+
+# Variables of config providers ----------------------------------------------------------------------------------------
+
+
+def test_variables_are_resolved_as_kafka_resolves_them(java, home):
+    package = "org.apache.kafka.common.config.provider."
+    secrets = home / "secrets"
+    secrets.mkdir()
+    (secrets / "file.properties").write_bytes("# ключ\npw=gr\u00fc\u00df\nodd=a\\u00e9\\\n  b\n".encode())
+    (secrets / "one").write_bytes("w\u00f6rd\n".encode())
+    values = {
+        "config.providers": "file,dir,env,none",
+        "config.providers.file.class": f"{package}FileConfigProvider",
+        "config.providers.dir.class": f"{package}DirectoryConfigProvider",
+        "config.providers.dir.param.allowed.paths": str(secrets),
+        "config.providers.env.class": f"{package}EnvVarConfigProvider",
+        "a": f"x${{file:{secrets}/file.properties:pw}}y${{dir:{secrets}:one}}",
+        "b": f"${{file:{secrets}/file.properties:odd}}${{env:HOME}}",
+        "c": f"${{file:{secrets}/file.properties:missing}} ${{env:QUORUMSHIFT_NONE}} ${{none:x}} $${{ ${{plain}}",
+        "d": f"${{dir:{home}:zoo.cfg}} ${{dir:{secrets}/../secrets:one}}",
+        "e": "${other:a:b}",
+    }
+    plain, variables = config_providers.resolved(values, os.environ)
+    assert plain == java.read("variables", properties.edit(b"", values))
+    left = [f"${{file:{secrets}/file.properties:missing}}", "${env:QUORUMSHIFT_NONE}", f"${{dir:{home}:zoo.cfg}}"]
+    assert [one.variable for one in variables if one.why] == left
+
+
+def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
+    values = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "a": f"${{file:{home}/nowhere:x}}",
+    }
+    with pytest.raises(java_files.Rejected, match="Could not read properties from file"):
+        java.read("variables", properties.edit(b"", values))
+    (variable,) = config_providers.resolved(values, {})[1]
+    assert variable.key == "a" and "No such file" in variable.why
