@@ -76,7 +76,7 @@ def restarted(server, monkeypatch, timeout_s=60.0):
     spec.update(config_file=config, node_id=server.node_id, log_file=str(server.log))
     spec.update(start_timeout_s=timeout_s, stop_timeout_s=60)
     record = restart_record.Record(str(server.home), spec, "", "")
-    values = properties.parse(pathlib.Path(config).read_text(encoding="utf-8"))
+    values = properties.parse(pathlib.Path(config).read_bytes())
     before = own_node.registration(values, server.node_id, spec["mode"])
     manager = Service(server)
     with monkeypatch.context() as patched:

@@ -271,7 +271,8 @@ def test_the_repair_of_a_lost_worker_brings_the_node_up_whatever_the_new_release
         assert node.file.read_text() == before
         assert f"kafka did not come up with Kafka {NEW}" in record["message"]
         assert f"It is up again with kafka-{OLD}" in record["message"]
-    assert set(properties.parse(node.file.read_text()).items()) <= {*properties.parse(before).items(), *PINNED.items()}
+    now, was = properties.parse(node.file.read_bytes()), properties.parse(before.encode())
+    assert set(now.items()) <= {*was.items(), *PINNED.items()}
 
 
 def test_a_repair_whose_worker_is_lost_too_still_knows_what_the_node_had(made, killed):

@@ -125,7 +125,7 @@ def patched(world: World, target: str) -> list[Any]:
         return world.state()["versions"][found] if found else None
 
     def as_user(_owner: str, command: list[str], _timeout: float) -> Any:
-        values = properties.parse(world.config_file(target).read_text())
+        values = properties.parse(world.config_file(target).read_bytes())
         meta = {"node.id": values["node.id"], "cluster.id": CLUSTER, "version": "1"}
         world.format(target, meta)
         return mock.Mock(code=0, errors="", output="")

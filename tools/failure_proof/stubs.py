@@ -264,7 +264,7 @@ def zk_observer_join(world: World, host: str, _args: dict[str, Any], check: bool
 
 
 def zk_session_check(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
-    values = properties.parse(world.config_file(host).read_text())
+    values = properties.parse(world.config_file(host).read_bytes())
     moved = values["zookeeper.connect"] == args["zookeeper_connect"]
     if args["state"] == "moved" and not moved:
         return {"failed": True, "msg": f"{host} uses {values['zookeeper.connect']}. Nothing was changed on this host."}

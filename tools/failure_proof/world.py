@@ -196,7 +196,7 @@ class World:
     def _migrate(self, kraft: bool, final: bool) -> None:
         """Take the cluster forward, with what a migration leaves on the hosts."""
         voters = ",".join(f"{number}@127.0.0.1:{9000 + number}" for number in CONTROLLERS.values())
-        broker = properties.parse(self.config_file("b1").read_text())
+        broker = properties.parse(self.config_file("b1").read_bytes())
         for name, number in CONTROLLERS.items():
             own = (number, f"127.0.0.1:{9000 + number}", voters, str(self.log_dir(name)), "CONTROLLER", "PLAINTEXT")
             values = kraft_config.controller_properties(broker, *own, ["User:ANONYMOUS"], {})
@@ -219,7 +219,7 @@ class World:
             self.start(name)
 
     def _values(self, name: str) -> dict[str, str]:
-        return properties.parse(self.config_file(name).read_text())
+        return properties.parse(self.config_file(name).read_bytes())
 
     def _edit(self, name: str, changes: Mapping[str, str | None], mode: str = "") -> None:
         """Change a host's properties file; keep it as it was before a change to `mode`."""
@@ -228,7 +228,7 @@ class World:
             kept = self.state_dir(name) / CLUSTER / "configs"
             kept.mkdir(parents=True, exist_ok=True)
             (kept / f"{path.name}.before-{mode}").write_text(path.read_text())
-        path.write_text(properties.edit(path.read_text(), changes))
+        path.write_bytes(properties.edit(path.read_bytes(), changes))
 
     def format(self, name: str, meta: dict[str, str]) -> None:
         """Format a host's log directory."""
@@ -251,7 +251,7 @@ class World:
 
     def start(self, name: str) -> None:
         """Start a host's service in the mode of its file."""
-        values = properties.parse(self.config_file(name).read_text())
+        values = properties.parse(self.config_file(name).read_bytes())
         mode = kraft_config.mode_at_next_start(values)
         with self.changing() as state:
             service = state["services"][name]
