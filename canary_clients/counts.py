@@ -63,7 +63,7 @@ class Histogram:
 class Slowest:
     """The messages that waited longest, and the longest wait by client.
 
-    A message stands for those of its client and partition that began to wait within the same second.
+    One message is listed for those of its client and partition that began to wait within the same second.
     """
 
     def __init__(self, count: int) -> None:

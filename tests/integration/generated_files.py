@@ -16,7 +16,7 @@ _COMMENTS = (
     "на старых log.dirs=/old/kafka",
     "配置 全部 关闭 log.dirs=/old",
     "Zażółć gęślą jaźń broker.id=9",
-    "✅ done… see “wiki”",
+    "✅ done… see \u201cwiki\u201d",
     "Größe\\",
     "日本語のコメント",
     "العربية broker.id=7",

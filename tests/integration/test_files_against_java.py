@@ -219,7 +219,7 @@ def test_values_are_equal_to_this_tool_where_they_are_equal_to_kafka(java):
     assert len(names) > 150
     for name in names:
         one, other = (
-            generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _ in "12"
+            generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _number in "12"
         )
         read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (one, other)]
         same = config_values.comparable(name, one) == config_values.comparable(name, other)

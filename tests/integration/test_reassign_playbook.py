@@ -219,7 +219,7 @@ def test_a_cancellation_and_a_dead_host():
         # a broker on a dead host: the run says how to leave the host out, and drains it with a throttle
         brokers[2].kill()
         servers.wait_for(lambda: 3 not in bed.admin().brokers, 60, "broker 3 to be dead")
-        runs.hosts["b3"].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1)
+        runs.hosts["b3"].update(ansible_connection="ssh", ansible_host="127.0.0.9", ansible_port=1)
         runs.write()
         code, text = runs.run(reassign_drain=3, reassign_apply=True, **FAST)
         assert code and "-e quorumshift_exclude_hosts=" in text and on(bed, 3)

@@ -162,9 +162,7 @@ def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Cas
     return [case for found in kinds.values() for case in choice.sample(found, min(number, len(found)))]
 
 
-SAMPLED = (
-    *("migrate", "rollback_hybrid", "restart", "upgrade", "reassign", "restore_zookeeper", "zk_migrate", "zk_rollback"),
-)
+SAMPLED = (*("migrate", "rollback_hybrid", "restart", "upgrade", "reassign", "restore_zookeeper"),)
 
 
 def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]]]:

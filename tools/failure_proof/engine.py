@@ -68,8 +68,9 @@ def prepare(home: Path) -> None:
 
     def run(self: Any, play: Any) -> Any:
         boundary.Run.play += 1
-        if boundary.Run.before_play:
-            boundary.Run.before_play(self)
+        before_play = boundary.Run.before_play
+        if before_play is not None:
+            before_play(self)
         return run_play(self, play)
 
     manager.TaskQueueManager.run = run

@@ -89,7 +89,7 @@ def running_java() -> int:
         [_java(), "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
     )
     lines = (line.strip().partition(" = ") for line in done.stderr.splitlines())
-    return int({name: value for name, _, value in lines}["java.specification.version"].rpartition(".")[2])
+    return int({name: value for name, _equals, value in lines}["java.specification.version"].rpartition(".")[2])
 
 
 def said(version: str, libs: Path, what: str) -> list[tuple[str, ...]]:

@@ -190,8 +190,9 @@ BEFORE = {BASELINE: {"zxid": 500, "deletions": {"/brokers/topics": 4}}}
 AFTER = {BASELINE: {"zxid": 800, "deletions": {"/brokers/topics": 4}}, "baseline:metadata_log": {"offset": 60}}
 
 
-def under_kraft(now, of_log, baselines, controller=KRAFT, copied=COPY, **more):
+def under_kraft(now, of_log, baselines, controller=None, copied=COPY, **more):
     """Return the outcome of ZooKeeper with its baseline, where ZooKeeper and the log agree."""
+    controller = controller or KRAFT
     log = Records(copied=copied, **more)
     evidence = Evidence(baselines, controller, log if copied is not None or more else None)
     key, was = _CONFIG[:2], _CONFIG
