@@ -278,7 +278,8 @@ def test_reassignments_in_zookeeper_mode():
             print("legacy:", found["legacy"], found["reassignments"])
             brokers[1].start()
             admin_bed.ready(brokers)
-            assert bed.move(partitions=one("orders", 2), additional=True)["done"]
+            moved = bed.move(partitions=one("orders", 2, 1), additional=True)
+            assert moved.get("done"), moved
             print("legacy after:", bed.info()["legacy"], bed.admin().partitions["orders", 0])
         finally:
             client.stop()

@@ -637,7 +637,7 @@ class Dpkg:
 
     def version(self):
         words = ["dpkg-query", f"--admindir={self.admin}", "-W", "-f", "${Version}", "confluent-kafka"]
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.removesuffix("-1")
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.rsplit("-1", 1)[0]
 
 
 # What an installation is ----------------------------------------------------------------------------------------------
