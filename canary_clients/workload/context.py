@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -48,6 +49,8 @@ class Context:
     partitions: dict[tuple[str, int], int]
     stopping: threading.Event = field(default_factory=threading.Event)
     _instances: int = 0
+    # {partition index: the two producer instances that it acknowledged last, newest first, and when}
+    _acknowledged: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def topic(self, role: str) -> str:
@@ -62,6 +65,17 @@ class Context:
         with self._lock:
             self._instances += 1
             return self._instances
+
+    def acknowledged(self, index: int, instance: int) -> None:
+        """Keep that a partition acknowledged a message of a producer instance now."""
+        with self._lock:
+            others = [entry for entry in self._acknowledged.get(index, []) if entry[0] != instance]
+            self._acknowledged[index] = [(instance, time.monotonic()), *others[:1]]
+
+    def acknowledged_others(self, index: int, instance: int) -> float:
+        """Return when (monotonic) a partition last acknowledged a message of another instance; 0.0: never."""
+        with self._lock:
+            return max((at for other, at in self._acknowledged.get(index, []) if other != instance), default=0.0)
 
     def client(self, where: str, **settings: Any) -> dict[str, Any]:
         """Return a client's librdkafka config; `where` names the client in the ledger's errors and notes."""

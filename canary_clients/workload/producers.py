@@ -30,6 +30,13 @@ CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
 MAX_BLOCK_S = 60  # Java's max.block.ms
 SILENT_S = 5.0  # without a delivery report although messages are in flight
+# An idempotent librdkafka producer can stop sending to a partition for good after a broker called its topic unknown. The
+# partition is proved to work when it acknowledges another producer's message so long after this one's first unreported
+# message: longer than librdkafka waits for an answer (socket.timeout.ms, 30 s). Less than delivery_timeout_s.
+HELD_BACK_S = 60.0
+OTHERS_AFTER_S = 45.0
+REPLACED_AT_MOST = 2  # producers of one client; what is held back after that fails as an application error
+PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
@@ -47,6 +54,7 @@ class Keys:
     ) -> None:
         indexes = context.indexes(topic)
         self.topic = topic
+        self.again = partial(Keys, context, kind, topic, per_partition, first_key, numbers)
         self.instance = context.next_instance()
         self.per_partition = per_partition
         self.slots = list(range(len(indexes))) if numbers is None else numbers
@@ -85,6 +93,8 @@ class Sender:
         self.unconfirmed = 0
         self._reported_at = time.monotonic()  # the last delivery report, or the first message after an idle time
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
+        # of each partition: its last acknowledgement, or the first message after an idle time
+        self._silent_since: dict[int, float] = dict.fromkeys(keys.indexes, 0.0)
         self.producer = Producer(
             context.client(
                 where,
@@ -103,7 +113,10 @@ class Sender:
         if not self.unconfirmed:
             self._reported_at = time.monotonic()
         self.unconfirmed += 1
-        self.unconfirmed_of[keys.indexes[key_index]] += 1
+        index = keys.indexes[key_index]
+        if not self.unconfirmed_of[index]:
+            self._silent_since[index] = time.monotonic()
+        self.unconfirmed_of[index] += 1
         self._produce(ledger_id, key_index, sequence, at)
         return ledger_id
 
@@ -158,6 +171,8 @@ class Sender:
         self.unconfirmed -= 1
         self.unconfirmed_of[index] -= 1
         if error is None:
+            self._silent_since[index] = self._reported_at
+            self.context.acknowledged(index, self.keys.instance)
             self.confirmed(ledger_id, position(index, message.offset()))
         else:
             self.failed(ledger_id, error)
@@ -168,8 +183,31 @@ class Sender:
     def failed(self, ledger_id: int, error: KafkaError) -> None:
         # A broker that has just started lists no other broker, and librdkafka drops the requests in flight to brokers
         # that are not listed (the Java producer does not). These messages are indeterminate.
-        severity = "note" if error.code() == KafkaError._DESTROY else "error"
+        severity = "note" if error.code() in (KafkaError._DESTROY, *PURGED) else "error"
         self.context.ledger.error(self.where, error.name(), f"delivery failed: {error.str()}", severity)
+
+    def held_back(self) -> int | None:
+        """Return the index of a partition to which the client sends nothing although it works; None: none."""
+        now = time.monotonic()
+        for index, since in self._silent_since.items():
+            if self.unconfirmed_of[index] and now - since > HELD_BACK_S:
+                if self.context.acknowledged_others(index, self.keys.instance) - since > OTHERS_AFTER_S:
+                    return index
+        return None
+
+    def give_up(self, index: int) -> None:
+        """Drop the messages that are not acknowledged, and note why. They are indeterminate, as after a restart."""
+        number = self.keys.numbers[self.keys.indexes.index(index)]
+        self.context.ledger.note(
+            self.where,
+            "HELD_BACK",
+            f"librdkafka sent nothing to {self.keys.topic}[{number}] for {HELD_BACK_S:g} s, while the partition "
+            "acknowledged another producer's messages: the producer was replaced",
+        )
+        self.producer.purge(in_queue=True, in_flight=True, blocking=False)
+        deadline = time.monotonic() + SILENT_S
+        while self.unconfirmed and time.monotonic() < deadline:
+            self.producer.poll(0.1)
 
     def flush(self) -> None:
         """Wait for all delivery reports, up to delivery_timeout_s + 10 s."""
@@ -179,8 +217,11 @@ class Sender:
         if self.unconfirmed:
             self.context.ledger.error(self.where, "NO_REPORT", f"{self.unconfirmed} messages without delivery report")
 
-    def paced(self, rate: float, until: float | None = None) -> None:
-        """Send `rate` messages per second until `until` (monotonic) or until the run stops."""
+    def paced(self, rate: float, until: float | None = None, watched: bool = False) -> int | None:
+        """Send `rate` messages per second until `until` (monotonic) or until the run stops.
+
+        `watched`: return early with the index of a partition whose messages the client holds back.
+        """
         slots = [
             _Slot(number, self.keys.indexes[number * self.keys.per_partition]) for number in range(len(self.keys.slots))
         ]
@@ -203,10 +244,14 @@ class Sender:
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
             self.refresh_when_silent()
+            held_back = self.held_back() if watched else None
+            if held_back is not None:
+                return held_back
             rest = TICK_S - (time.monotonic() - now)
             while rest > 0:
                 self.producer.poll(rest)
                 rest = TICK_S - (time.monotonic() - now)
+        return None
 
     def _in_flight(self, slot: _Slot, now: float) -> int:
         """Return how many bursts of a partition are in flight: 0, 1 or 2; bursts older than HELD_S do not count."""
@@ -240,7 +285,7 @@ class _Slot:
 
 
 class LongLived(Client):
-    """One producer through the whole run."""
+    """One producer through the whole run; another one in its place if librdkafka holds messages back."""
 
     def __init__(self, context: Context, name: str, keys: Keys, rate: float) -> None:
         super().__init__(context, name)
@@ -248,7 +293,12 @@ class LongLived(Client):
         self.sender = Sender(context, name, keys)
 
     def work(self) -> None:
-        self.sender.paced(self.rate)
+        for replaced in range(REPLACED_AT_MOST + 1):
+            held_back = self.sender.paced(self.rate, watched=replaced < REPLACED_AT_MOST)
+            if held_back is None:
+                break
+            self.sender.give_up(held_back)
+            self.sender = Sender(self.context, self.where, self.sender.keys.again())
         self.sender.flush()
 
 

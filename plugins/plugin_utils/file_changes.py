@@ -27,7 +27,7 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     if kind == "zk_migration":
         listener = action.variable("quorumshift_controller_listener")
         protocol = action.variable("quorumshift_controller_protocol")
-        extra = _own_settings(action, "quorumshift_broker_config")
+        extra = _own_settings(action, "quorumshift_broker_config", host)
         changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
         return {"node_id": node["node_id"], "changes": changes}
     if kind == "zk_connect":
@@ -38,7 +38,7 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
         return {"node_id": node["node_id"], "changes": {}}
     if kind == "zk":
-        keys = kraft_config.own_keys_of_migration_mode(action.variable("quorumshift_broker_config") or {})
+        keys = kraft_config.own_keys_of_migration_mode(action.variable("quorumshift_broker_config", host) or {})
         return {"node_id": node["node_id"], "changes": dict.fromkeys(keys)}
     if kind == "kraft":
         return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
@@ -87,13 +87,13 @@ def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
         action.variable("quorumshift_controller_listener"),
         action.variable("quorumshift_controller_protocol"),
         action.variable("quorumshift_controller_super_users"),
-        _own_settings(action, "quorumshift_controller_config"),
+        _own_settings(action, "quorumshift_controller_config", host),
     )
 
 
-def _own_settings(action: QuorumshiftAction, variable: str) -> dict[str, str]:
-    """Return the operator's own settings for the nodes, secrets sealed like those from the brokers."""
-    given = action.variable(variable) or {}
+def _own_settings(action: QuorumshiftAction, variable: str, host: str) -> dict[str, str]:
+    """Return the operator's own settings for a host, secrets sealed like those from the brokers."""
+    given = action.variable(variable, host) or {}
     return seal_properties(action.run_key(), {key: str(value) for key, value in given.items()})
 
 

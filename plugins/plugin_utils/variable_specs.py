@@ -18,6 +18,17 @@ _ROOT = Path(__file__).resolve().parents[2]
 _HOME = "quorumshift"
 _HOME_ENTRIES = ("detect_phase", "gather")
 _CLUSTER_WIDE = "detect_phase"
+# of this entry's variables, those that each node reads for itself
+PER_NODE = frozenset(
+    {
+        "quorumshift_broker_config",
+        "quorumshift_controller_config",
+        "quorumshift_hook_timeout_s",
+        "quorumshift_restart_hook",
+        "quorumshift_start_timeout_s",
+        "quorumshift_stop_timeout_s",
+    }
+)
 _FROM_TEXT = ("bool", "dict", "float", "int", "list")
 _NAME = re.compile(rf"\b(?:{'|'.join(variables.PREFIXES)})\w+")
 
@@ -40,7 +51,8 @@ def specs() -> Mapping[str, Mapping]:
 def cluster_wide() -> frozenset[str]:
     """Return the names of the variables that the control node needs."""
     path = _ROOT / "roles" / _HOME / "meta" / "argument_specs.yml"
-    return frozenset(yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"][_CLUSTER_WIDE]["options"])
+    options = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"][_CLUSTER_WIDE]["options"]
+    return frozenset(options) - PER_NODE
 
 
 @functools.lru_cache(maxsize=None)

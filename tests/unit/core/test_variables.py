@@ -86,6 +86,14 @@ def test_a_variable_of_the_nodes_alone_is_missing_on_the_control_node():
     assert found.startswith("quorumshift_client is set for b1, but not for the control node") and "group all" in found
 
 
+@pytest.mark.parametrize("name", sorted(variable_specs.PER_NODE))
+def test_a_variable_that_each_node_reads_for_itself_may_be_set_for_one_node(name):
+    value = {"dict": {"num.io.threads": "8"}, "float": 60, "str": "/usr/local/sbin/drain"}[
+        variable_specs.specs()[name]["type"]
+    ]
+    assert problems(inventory(hosts={"b2": {name: value}})) == []
+
+
 def test_variables_of_other_software_are_no_problem():
     assert problems(inventory({"restart_policy_of_mine": "x", "upgrade_window": "sunday"})) == []
 

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A producer that holds its messages back is replaced only where the partition is proved to work."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from canary_clients.config import Config
+from canary_clients.ledger import ACKED, Clock, LedgerWriter
+from canary_clients.workload import producers
+from canary_clients.workload.context import Context
+from tests.integration.canary_broker import broker, home  # noqa: F401  (fixtures)
+from tests.integration.servers import wait_for
+
+FOREVER_MS = 100_000  # less than delivery_timeout_s
+
+
+@pytest.fixture
+def context(broker, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(producers, "HELD_BACK_S", 2.0)
+    monkeypatch.setattr(producers, "OTHERS_AFTER_S", 1.0)
+    topic = f"held-back-{time.time_ns()}"
+    admin = AdminClient({"bootstrap.servers": str(broker.address)})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    ledger = LedgerWriter(tmp_path, Clock(), [])
+    # librdkafka keeps what it has for as long as linger.ms says: held back, without a fault of the broker
+    config = Config(str(broker.address), linger_ms=FOREVER_MS)
+    yield Context(config, ledger.clock, ledger, 1, {(topic, 0): 1})
+    ledger.close()
+
+
+def long_lived(context):
+    (topic, _number) = next(iter(context.partitions))
+    return producers.LongLived(context, "producer-1", producers.Keys(context, "long", topic, 8), 100.0)
+
+
+def other(context):
+    (topic, _number) = next(iter(context.partitions))
+    return producers.Sender(context, "producer-2", producers.Keys(context, "short", topic, 8, 100))
+
+
+def notes(directory):
+    lines = [json.loads(line) for line in (directory / "errors.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["severity"] == "note"], [line for line in lines if line["severity"] != "note"]
+
+
+def test_a_producer_that_holds_back_is_replaced_once_others_are_acknowledged(context, tmp_path):
+    client = long_lived(context)
+    first = client.sender
+    context.config = dataclasses.replace(context.config, linger_ms=5)
+    sending = other(context)
+    done = threading.Event()
+
+    def send():
+        while not done.wait(0.1):
+            sending.send()
+            sending.producer.poll(0)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    client.start()
+    try:
+        wait_for(lambda: client.sender is not first, 60, "another producer in its place")
+        wait_for(lambda: client.sender.unconfirmed_of[1] == 0 and client.sender.keys._sequence[0], 60, "its messages")
+    finally:
+        done.set()
+        thread.join()
+        context.stopping.set()
+        client.join(60)
+    context.ledger.flush()
+    told, errors = notes(tmp_path)
+    assert errors == [] and not client.is_alive()
+    assert {line["code"] for line in told} >= {"HELD_BACK", "_PURGE_QUEUE"}, told
+    (replaced,) = [line for line in told if line["code"] == "HELD_BACK"]
+    assert "[0] for 2 s" in replaced["text"] and replaced["count"] == 1
+    assert (tmp_path / "acked.bin").stat().st_size > 8 * ACKED.size
+
+
+def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
+    client = long_lived(context)
+    first = client.sender
+    client.start()
+    wait_for(lambda: first.unconfirmed_of[1], 60, "its first messages")
+    began = time.monotonic()
+    wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
+    kept = client.sender is first
+    context.stopping.set()
+    first.producer.purge()
+    client.join(60)
+    assert kept and not client.is_alive()
