@@ -30,9 +30,9 @@ CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
 MAX_BLOCK_S = 60  # Java's max.block.ms
 SILENT_S = 5.0  # without a delivery report although messages are in flight
-# An idempotent librdkafka producer can stop sending to a partition for good after a broker called its topic unknown. The
-# partition is proved to work when it acknowledges another producer's message so long after this one's first unreported
-# message: longer than librdkafka waits for an answer (socket.timeout.ms, 30 s). Less than delivery_timeout_s.
+# An idempotent librdkafka producer can stop sending to a partition for good after a broker called its topic unknown.
+# The partition is proved to work when it acknowledges another producer's message so long after this one's first
+# unreported message: longer than librdkafka waits for an answer (socket.timeout.ms, 30 s), below delivery_timeout_s.
 HELD_BACK_S = 60.0
 OTHERS_AFTER_S = 45.0
 REPLACED_AT_MOST = 2  # producers of one client; what is held back after that fails as an application error
@@ -190,9 +190,10 @@ class Sender:
         """Return the index of a partition to which the client sends nothing although it works; None: none."""
         now = time.monotonic()
         for index, since in self._silent_since.items():
-            if self.unconfirmed_of[index] and now - since > HELD_BACK_S:
-                if self.context.acknowledged_others(index, self.keys.instance) - since > OTHERS_AFTER_S:
-                    return index
+            if not self.unconfirmed_of[index] or now - since <= HELD_BACK_S:
+                continue
+            if self.context.acknowledged_others(index, self.keys.instance) - since > OTHERS_AFTER_S:
+                return index
         return None
 
     def give_up(self, index: int) -> None:

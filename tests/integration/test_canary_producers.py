@@ -49,7 +49,8 @@ def other(context):
 
 def notes(directory):
     lines = [json.loads(line) for line in (directory / "errors.jsonl").read_text().splitlines()]
-    return [line for line in lines if line["severity"] == "note"], [line for line in lines if line["severity"] != "note"]
+    found = [line for line in lines if line["severity"] == "note"]
+    return found, [line for line in lines if line not in found]
 
 
 def test_a_producer_that_holds_back_is_replaced_once_others_are_acknowledged(context, tmp_path):
@@ -76,10 +77,10 @@ def test_a_producer_that_holds_back_is_replaced_once_others_are_acknowledged(con
         context.stopping.set()
         client.join(60)
     context.ledger.flush()
-    told, errors = notes(tmp_path)
+    noted, errors = notes(tmp_path)
     assert errors == [] and not client.is_alive()
-    assert {line["code"] for line in told} >= {"HELD_BACK", "_PURGE_QUEUE"}, told
-    (replaced,) = [line for line in told if line["code"] == "HELD_BACK"]
+    assert {line["code"] for line in noted} >= {"HELD_BACK", "_PURGE_QUEUE"}, noted
+    (replaced,) = [line for line in noted if line["code"] == "HELD_BACK"]
     assert "[0] for 2 s" in replaced["text"] and replaced["count"] == 1
     assert (tmp_path / "acked.bin").stat().st_size > 8 * ACKED.size
 
