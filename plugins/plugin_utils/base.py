@@ -93,7 +93,6 @@ class QuorumshiftAction(ActionBase):
         self._written: RunArtifacts | None = None
         args = dict(self._task.args)
         self.own = {option: args.pop(option) for option in self.OWN if option in args}
-        refused = None
         try:
             refused = self.refused()
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
@@ -113,7 +112,7 @@ class QuorumshiftAction(ActionBase):
             raise
         finally:
             if result.get("failed") and not self._task.ignore_errors:
-                self.failed_at(self._task.name, result.get("msg"), again=refused is not None)
+                self.failed_at(self._task.name, result.get("msg"))
             self._report()
         return result
 
@@ -238,10 +237,10 @@ class QuorumshiftAction(ActionBase):
         text = self._artifacts().read(PLAN)
         return json.loads(text) if text else None
 
-    def failed_at(self, task: str, reason: str | None, host: str = "", again: bool = False) -> None:
-        """Journal a failure, which ends the run for all hosts: the first one is the run's reason. `again`: whether the
-        task was refused, which is no news after another failure."""
-        if not self._journals() or (again and run_outcome.failures(self._artifacts().events())):
+    def failed_at(self, task: str, reason: str | None, host: str = "") -> None:
+        """Journal a failure, which ends the run for all hosts: the first one is the run's reason. What was refused
+        after it is no news."""
+        if not self._journals() or run_outcome.is_refusal(reason):
             return
         self.artifacts().note("event", run_outcome.FAILED, host=host or self.host, task=task, reason=reason)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Mapping, NamedTuple
 
+_REFUSED = "Nothing more was done"
 FAILED, ENDED, OK = "failed", "ended", "ok"
 STEP_BEGUN, STEP_ENDED = "step begun", "step ended"
 RESTART_BEGUN = "restart begun"
@@ -90,7 +91,12 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
     events = list(events)
     others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
     failure = next(iter([*failures(events), *map(_of_step, others)]), None)
-    return f"{failure.sentence}. Nothing more was done" if failure else None
+    return f"{failure.sentence}. {_REFUSED}" if failure else None
+
+
+def is_refusal(reason: str | None) -> bool:
+    """Return whether a task failed because the run had failed before it (`refusal`)."""
+    return (reason or "").endswith(_REFUSED)
 
 
 def unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:

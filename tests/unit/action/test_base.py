@@ -56,7 +56,7 @@ def test_a_step_that_did_not_end_ends_the_run(harness):
     play = {"step_name": "Restart the brokers", "ansible_play_batch": ["b1"]}
     result = harness.run("service_stop", {"state": "masked"}, {}, host="b1", variables=play)
     assert result["failed"] and 'The run ended at "Back up ZooKeeper" on localhost' in result["msg"]
-    assert harness.asked == [] and len(harness.events("failed")) == 1
+    assert harness.asked == [] and harness.events("failed") == []  # the step without an end is the run's failure
 
 
 def test_a_tasks_own_step_goes_on(harness):

@@ -50,6 +50,18 @@ def test_a_failure_that_its_action_journaled_is_journaled_once(harness):
     assert len(harness.events("failed")) == 1
 
 
+def test_a_refusal_after_a_step_without_an_end_is_no_news(harness):
+    step(harness, "begun")
+    play = {"step_name": "Check the brokers", "ansible_play_batch": ["b3"]}
+    refused = harness.run("run_step", {"state": "begun"}, host="b3", variables=play)["msg"]
+    failed = {"state": "failed", "stopped_at": "Begin the step", "reason": refused}
+    harness.run("run_step", failed, host="b3", variables=play)
+    result = harness.run("run_step", {"state": "over"}, host="b3", variables=play)
+    assert result["msg"].startswith(
+        f'The run ended at "{STEP}" on b1, b2: the step did not end on b1, b2. The cause is'
+    )
+
+
 @pytest.mark.parametrize(
     ("direction", "says"), [("forward", "quorumshift.kafka.status"), ("restart", "run the same playbook again")]
 )

@@ -55,9 +55,25 @@ def test_a_task_that_ignores_a_lost_host_switches_any_errors_fatal_off(name):
 
 
 def test_the_rescue_of_a_step_always_fails():
+    """A condition of the block would be asked again for the rescue, after the step may have changed it."""
     (play,) = yaml.safe_load((ROOT / "playbooks/parts/step.yml").read_text(encoding="utf-8"))
-    last = play["tasks"][0]["rescue"][-1]
-    assert "ansible.builtin.fail" in last and "when" not in last
+    (block,) = play["tasks"]
+    last = block["rescue"][-1]
+    assert "ansible.builtin.fail" in last and "when" not in last and "when" not in block
+
+
+def test_the_condition_of_a_step_is_asked_once():
+    (play,) = yaml.safe_load((ROOT / "playbooks/parts/step.yml").read_text(encoding="utf-8"))
+    begin, *others = play["tasks"][0]["block"]
+    assert "step_when" in begin["when"] and begin["register"] == "step_begun"
+    assert [task["when"] for task in others] == ["step_begun is not skipped"] * len(others)
+
+
+def test_no_block_with_a_rescue_has_a_condition():
+    paths = [*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/**/*.yml")]
+    found = [task for path in paths for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    listed = [inner for task in found for inner in (task, *tasks(task.get("tasks", ())))]
+    assert len(listed) > 400 and not [task for task in listed if "rescue" in task and "when" in task]
 
 
 @pytest.mark.parametrize(("switch", "said"), [("any_errors_fatal: false", "named"), ("check_mode: false", "rescued")])
