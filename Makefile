@@ -31,10 +31,10 @@ spark-standalone: setup ## the comparison on a standalone cluster of two workers
 build: setup ## build the collection, install the tarball outside the checkout, check it there
 molecule: setup ## molecule scenario `default` on the testbed
 molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with their own principal
-crash-tests: setup ## a migration whose control process is killed at 3 journal records and 6 random moments
+crash-tests: setup ## a migration whose control process is killed at 2 journal records and 3 random moments
 crash-tests-all: setup ## a migration whose control process is killed before and after every journal record
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
-crash-tests-sudo: setup ## the same as crash-tests on hosts with sudo, where logind kills what a login leaves running
+crash-tests-sudo: setup ## a migration killed at 9 points, on hosts with sudo, where logind kills what a login leaves running
 failure-proof: setup ## every module call of every playbook fails in every way, on a simulated cluster; hours
 failure-sample: setup ## a sample of failure-proof: one case of each playbook
 simulate: setup ## 100,000 simulated moves to another ZooKeeper ensemble with crashes, reloads of filter tables, reboots and lost orders

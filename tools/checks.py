@@ -163,7 +163,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
-    "crash-tests": crash_tests("migration killed 9 times", 1500, "--points=3", "--moments=6"),
+    "crash-tests": crash_tests("migration killed 5 times", 1200, "--points=2", "--moments=3"),
     "crash-tests-all": crash_tests("migration killed at every record", 4500),
     "crash-tests-rollback": crash_tests("rollback killed at every record", 4500, "--rollback"),
     "crash-tests-sudo": (
