@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Mapping, NamedTuple
 
-_REFUSED = "Nothing more was done"
+_REFUSED = "Nothing more was done"  # the last words of a refusal
 FAILED, ENDED, OK = "failed", "ended", "ok"
 STEP_BEGUN, STEP_ENDED = "step begun", "step ended"
 RESTART_BEGUN = "restart begun"
@@ -91,7 +91,7 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
     events = list(events)
     others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
     failure = next(iter([*failures(events), *map(_of_step, others)]), None)
-    return f"{failure.sentence}. {_REFUSED}" if failure else None
+    return f"{failure.sentence}. Nothing more was done" if failure else None
 
 
 def is_refusal(reason: str | None) -> bool:
