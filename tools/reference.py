@@ -8,9 +8,9 @@ Exit code 1 if a message has no entry, or if an entry quotes a message that the 
 between ``<!-- generated: NAME -->`` and ``<!-- end -->``. tests/unit/test_docs.py checks regions and gaps.
 
 A message is a string of the code, with ``…`` for each inserted value: the argument of a ``raise`` or ``fail_json``, the
-``msg`` of a failed result, the text of a ``Finding`` or ``Block``, the reason of phase ``UNKNOWN``, what a wait waits
-for, the ``fail_msg`` of a task, and each sentence in a function whose docstring begins with "Return why" or that
-``RETURNS_REASONS`` names. A text that is inserted into another message is no message.
+``msg`` of a failed result, the text of a ``Finding``, ``Problem`` or ``Block``, the reason of phase ``UNKNOWN``, what a
+wait waits for, the ``fail_msg`` of a task, and each sentence in a function whose docstring begins with "Return why" or
+that ``RETURNS_REASONS`` names. A text that is inserted into another message is no message.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Collector(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = ast.unparse(node.func).rpartition(".")[2]
-        if name == "Finding" and node.args:
+        if name in ("Finding", "Problem") and node.args:
             self._take(node.args[0])
         elif name == "Block" and len(node.args) > 1:
             self._take(node.args[1])
@@ -166,7 +166,7 @@ def _templates(node: ast.AST) -> Iterator[str]:
         if text is not None:
             yield text
             return
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Block"):
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Problem", "Block"):
         return  # visit_Call takes the text alone
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef):

@@ -32,7 +32,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     screen,
     transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans, typed_variables
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
@@ -49,9 +49,6 @@ class ActionModule(QuorumshiftAction):
     OWN = ("show", "history", "record", "direction", "announce", "gate", "plan")
 
     def act(self, args):
-        unknown = typed_variables.refused(typed_variables.typed())
-        if unknown:
-            return {"failed": True, "msg": f"{unknown}."}
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
         asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
