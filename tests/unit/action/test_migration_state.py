@@ -78,6 +78,19 @@ def test_status_fails_on_blocks_where_that_is_asked_for(fresh):
     assert "failed" not in fresh.run("migration_state", {"show": True}, state("dual_write", blocks=[]))
 
 
+def test_the_status_names_what_hosts_lack(fresh):
+    given = state("dual_write")
+    given["facts"]["nodes"]["b1"]["file"]["exists"] = False
+    given["facts"]["nodes"]["b2"]["log_dirs"][0]["exists"] = False
+    given["facts"]["nodes"]["c1"]["service"] = {"name": "kafka-ctrl", "exists": False}
+    path = given["facts"]["nodes"]["b2"]["log_dirs"][0]["path"]
+    fresh.run("migration_state", {"show": True}, given)
+    lines = "\n".join(line for line in fresh.printed if line.startswith("  ! "))
+    assert "b1 has no file" in lines and "Set quorumshift_broker_config_file" in lines
+    assert f"b2: log directory {path} does not exist" in lines
+    assert "c1 has no service kafka-ctrl. Set quorumshift_controller_service" in lines
+
+
 def test_the_plan_of_an_unknown_phase_fails_with_its_reasons(fresh):
     block = [{"id": "unknown", "text": "no node was reached", "do": "check SSH"}]
     asked = {"plan": "alone"}
