@@ -119,7 +119,9 @@ class QuorumshiftAction(ActionBase):
             raise
         finally:
             if result.get("failed") and not self._task.ignore_errors:
-                self.failed_at(self._task.name, result.get("msg"), again=refused is not None)
+                # A journal that cannot be written would hide the reason
+                with contextlib.suppress(OSError):
+                    self.failed_at(self._task.name, result.get("msg"), again=refused is not None)
             self._report()
         return result
 
@@ -417,7 +419,7 @@ def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
         return "--limit or --start-at-task excluded it"
-    said = " ".join(str(gathered.get("msg", "")).split()).rstrip(".")
+    said = " ".join(str(gathered.get("unread") or gathered.get("msg", "")).split()).rstrip(".")
     said = _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
     return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
 

@@ -78,7 +78,7 @@ def test_requires_ansible_is_the_compatibility_table():
         assert f"{core}.0" in requires
     oldest = Version(table[0])
     assert f"{oldest.major}.{oldest.minor - 1}.99" not in requires
-    assert base.OLDEST_ANSIBLE == (oldest.major, oldest.minor)
+    assert (oldest.major, oldest.minor) == base.OLDEST_ANSIBLE
 
 
 def test_lock_runs_supported_ansible_on_each_python():

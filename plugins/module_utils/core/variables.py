@@ -9,6 +9,7 @@ A problem names the variable, the hosts that have the value, the value where it 
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple
 
 from ..addresses import AddressError, parse_host_port, parse_host_ports, parse_zookeeper_connect
@@ -108,10 +109,11 @@ def problems(
     """
     return [
         *_groups(given, forward, needs),
-        *_unknown(given, known),
+        *_unknown(given, known, specs),
         *_values(given, specs, cluster_wide, convert),
         *_control_node(given, cluster_wide, specs),
         *_needed(given, needs, specs),
+        *_hosts(given, specs, convert),
         *_addresses(given),
         *_connections(given, specs, convert),
         *_super_users(given, specs, convert),
@@ -142,11 +144,11 @@ def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
         )
 
 
-def _unknown(given: Given, known: Collection[str]) -> Iterable[Problem]:
+def _unknown(given: Given, known: Collection[str], public: Collection[str]) -> Iterable[Problem]:
     for name in given.names():
         if name in known:
             continue
-        near = difflib.get_close_matches(name, sorted(known), 1, ALIKE)
+        near = difflib.get_close_matches(name, sorted(public), 1, ALIKE)
         if not near and not name.startswith(ALWAYS) and name not in given.typed:
             continue  # of other software
         hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
@@ -172,7 +174,8 @@ def _values(
             try:
                 converted = convert(spec, value)
             except (TypeError, ValueError) as error:
-                yield Problem(f"{name}{given.of(hosts)}: {_seen(spec, value)}{_reason(spec, error)}.", severity)
+                wrong = f"{_seen(spec, value)}{_reason(spec, error)}"
+                yield Problem(f"{name}{given.of(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity)
                 continue
             choices = spec.get("choices")
             chosen = converted if isinstance(converted, list) else [converted]
@@ -226,6 +229,22 @@ def _unset(name: str, specs: Mapping[str, Mapping]) -> str:
 def _plain(text: str) -> str:
     """Return a description without Ansible's markup."""
     return text.replace("V(", "").replace(").", ".") if "V(" in text else text
+
+
+def _hosts(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[Problem]:
+    """Yield names of hosts that the inventory does not have."""
+    known = {CONTROL_NODE, *(host for hosts in given.groups.values() for host in hosts)}
+    for name in ("quorumshift_probe_host", "quorumshift_spark_host", "quorumshift_exclude_hosts"):
+        for value, hosts in given.values(name):
+            try:
+                named = convert(specs[name], value) or []
+            except (TypeError, ValueError):
+                continue  # the check of the values reports it
+            for host in [named] if isinstance(named, str) else named:
+                if host not in known:
+                    near = difflib.get_close_matches(host, sorted(known), 1, ALIKE)
+                    meant = f"Did you mean {near[0]}?" if near else "Use the name that the inventory has."
+                    yield Problem(f"{name}{given.of(hosts)}: the inventory has no host {host}. {meant}", "stops")
 
 
 def _addresses(given: Given) -> Iterable[Problem]:
@@ -372,9 +391,15 @@ def _seen(spec: Mapping, value: Any) -> str:
 
 def _reason(spec: Mapping, error: Exception) -> str:
     """Return what the type is; of a dictionary also which key is wrong."""
-    if spec.get("type") == "dict":
-        return " ".join(str(error).split()).rstrip(".")
-    return f"not of type {spec.get('type', 'str')}"
+    if spec.get("type") != "dict":
+        return f"not of type {spec.get('type', 'str')}"
+    text = " ".join(str(error).split()).rstrip(".")
+    unknown = re.match(r"value\.(\w+)\. Supported parameters include: ", text)
+    if unknown:
+        near = difflib.get_close_matches(unknown.group(1), list(spec.get("options") or ()), 1, 0.6)
+        meant = f"Did you mean {near[0]}?" if near else f"Options: {', '.join(spec.get('options') or ())}"
+        return f"{unknown.group(1)} is no option. {meant}"
+    return re.sub(r" found in value$", "", re.sub(r"^value of ", "", text))
 
 
 def _lines(spec: Mapping) -> list[str]:

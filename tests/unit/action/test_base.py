@@ -74,6 +74,12 @@ def test_every_failure_is_journaled_with_its_host(harness):
     assert (event["host"], event["reason"], event["task"]) == ("b1", "no space", "task digest_key")
 
 
+def test_a_journal_that_cannot_be_written_hides_no_reason(harness, tmp_path):
+    (tmp_path / "file").write_text("")
+    harness.variables["quorumshift_artifacts_dir"] = str(tmp_path / "file")
+    assert harness.run("digest_key", {}, {"failed": True, "msg": "no space"}, host="b1")["msg"] == "no space"
+
+
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):
     harness.ignore_errors = True
     assert harness.run("digest_key", {}, {"failed": True, "msg": "no space"})["failed"]

@@ -54,6 +54,17 @@ def test_a_right_inventory_has_no_problem():
 
 
 CASES = [
+    (
+        inventory({"quorumshift_exclude_hosts": "b1, broker9"}),
+        "quorumshift_exclude_hosts: the inventory has no host broker9",
+        "Use the name",
+    ),
+    (inventory({"quorumshift_probe_host": "b9"}), "quorumshift_probe_host: the inventory has no host b9", "Use"),
+    (
+        inventory({"quorumshift_client": {"sasl_pasword": "x"}}),
+        "sasl_pasword is no option",
+        "Did you mean sasl_password?",
+    ),
     (inventory({"quorumshift_soack": "12h"}), "quorumshift_soack: no variable", "Did you mean quorumshift_soak?"),
     (inventory({"quorumshift_finalise_token": "x"}), "quorumshift_finalise_token:", "quorumshift_finalize_token?"),
     (inventory({"quorumshift_unheard_of_thing": 1}), "quorumshift_unheard_of_thing:", "README of the role"),

@@ -66,6 +66,7 @@ def test_every_fork_gets_the_same_key(tmp_path):
             },
             "it is unreachable: ssh: connect to host b2 port 22: Connection refused",
         ),
+        ({"changed": False, "unread": "b2: it is damaged."}, "its facts could not be read: it is damaged"),
         ({"failed": True, "msg": "b2: there is no Python."}, "its facts could not be read: there is no Python"),
     ],
 )
