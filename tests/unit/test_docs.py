@@ -111,6 +111,28 @@ def test_messages_are_collected_from_each_kind_of_place(tmp_path, monkeypatch):
     }
 
 
+TASKS = """
+- name: A play
+  tasks:
+    - block:
+        - ansible.builtin.assert: {that: x, fail_msg: "one is {{ x }}"}
+      rescue:
+        - ansible.builtin.fail: {msg: two failed}
+      always:
+        - block: [{ansible.builtin.assert: {that: x, fail_msg: three}}]
+    - ansible.builtin.debug: {msg: no failure}
+"""
+
+
+def test_messages_of_tasks_are_collected_from_plays_and_blocks():
+    assert list(reference.task_messages(yaml.safe_load(TASKS))) == ["one is {{ x }}", "two failed", "three"]
+
+
+def test_messages_are_collected_from_playbooks_roles_modules_and_spark():
+    places = {message.origin.split("/")[0] for message in reference.messages()}
+    assert places == {"playbooks", "plugins", "roles", "spark"}
+
+
 def test_functions_that_are_named_as_telling_why_exist():
     for one in reference.RETURNS_REASONS:
         file, _colon, function = one.partition(":")
