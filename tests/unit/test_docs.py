@@ -215,6 +215,15 @@ def test_documents_name_no_variable_that_does_not_exist():
             assert name in known or GROUPS.fullmatch(name), f"{path.relative_to(ROOT)}: {name}"
 
 
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_need_no_file_that_the_tarball_lacks(path):
+    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
+    text = path.read_text(encoding="utf-8")
+    for name in (one for one in ignored if not one.startswith((".", "*"))):
+        assert not re.search(rf"\]\((\.\./)*{re.escape(name)}\b", text), f"a link to {name}"
+    assert "requirements.in" not in text
+
+
 @pytest.mark.parametrize("role", sorted(path.parent.name for path in (ROOT / "roles").glob("*/tasks")))
 def test_every_role_has_its_readme_and_specs_of_task_files_that_exist(role):
     assert (ROOT / "roles" / role / "README.md").is_file()
