@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-releases journey
+CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -22,7 +22,7 @@ model: setup ## 10,000 random histories of a migration through the gates, with a
 	@PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model
 
 test: setup ## the fast checks: lint, unit, integration, build, failure-sample, molecule, crash-tests
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, zk-to-zk, test-releases, spark, spark-standalone
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, zk-to-zk, test-files, test-releases, spark, spark-standalone
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
@@ -48,6 +48,7 @@ test-faults: setup ## on the testbed: run locks, interrupted runs, killed worker
 test-rollback: setup ## on the testbed: rollbacks from every phase, and the restore of ZooKeeper; also on the secured testbed
 test-layout: setup ## on the testbed: forward, back and to the end on a cluster with other ids, names, ports and paths
 test-restarts: setup ## on the testbed: rolling restarts of racks against one broker at a time, with failures; a migration and a rollback in batches
+test-files: setup ## 20,000 generated files and reassignments, each read as Java, Kafka and ZooKeeper read it
 test-releases: setup ## the table of Kafka's releases against the classes of every release that Maven serves
 $(CHECKS):
 	@$(PY) -m tools.checks $@

@@ -141,6 +141,16 @@ PARTS: dict[str, tuple[Step, ...]] = {
         # the tests wait more than they compute; a file's tests share servers
         Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
     ),
+    "test-files": (
+        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step(
+            "pytest",
+            (*PYTEST, "tests/integration/test_files_against_java.py"),
+            3600,
+            counts_tests=True,
+            env={"QUORUMSHIFT_GENERATED_FILES": "20000"},
+        ),
+    ),
     "test-releases": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
         Step("table of releases", script("kafka_releases", "--check"), 2400),
@@ -204,7 +214,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("zk-to-zk", "test-releases", "spark", "spark-standalone"),
+    *("zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -8,9 +8,10 @@ Exit code 1 if a message has no entry, or if an entry quotes a message that the 
 between ``<!-- generated: NAME -->`` and ``<!-- end -->``. tests/unit/test_docs.py checks regions and gaps.
 
 A message is a string of the code, with ``…`` for each inserted value: the argument of a ``raise`` or ``fail_json``, the
-``msg`` of a failed result, the text of a ``Finding`` or ``Block``, the reason of phase ``UNKNOWN``, what a wait waits
-for, the ``fail_msg`` of a task, and each sentence in a function whose docstring begins with "Return why" or that
-``RETURNS_REASONS`` names. A text that is inserted into another message is no message.
+``msg`` of a failed result, the text of a ``Finding``, ``Problem`` or ``Block``, the reason of phase ``UNKNOWN``, what a
+wait waits for, the ``fail_msg`` of a task and the ``msg`` of ``fail``, the text of an error that ends a job of Spark,
+and each sentence in a function whose docstring begins with "Return why" or that ``RETURNS_REASONS`` names. A text that
+is inserted into another message is no message.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
@@ -71,6 +72,11 @@ _INSIDE_OTHERS = ("doc_fragments", "formats", "znodes.ZnodeError")
 # raised and caught within a *_wire.py, which raises a listed message for them
 _CAUGHT = {"ValueError", "IndexError", "struct.error", "OSError"}
 
+# of Spark's jobs: what ends one, or leaves a view unread. Other exceptions are inserted into the texts of these.
+_OF_SPARK = ("JobError", "SessionError", "PlanError", "ViewError", "ClusterError", "StoreError", "ProgressError")
+# says why something is no difference
+_EXPLAINS_A_PASS = ("spark/quorumshift_spark/rules.py:allowed_on_one_side",)
+
 
 class Message(NamedTuple):
     """`text` as the operator reads it, `origin` as `file:function`."""
@@ -85,17 +91,36 @@ def messages() -> list[Message]:
     for path in sorted((ROOT / "plugins").rglob("*.py")):
         if path.parent.name not in _INSIDE_OTHERS:
             found += _Collector(path).found
-    for path in sorted((ROOT / "roles").glob("*/tasks/*.yml")):
-        for task in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
-            for arguments in task.values():
-                if isinstance(arguments, dict) and "fail_msg" in arguments:
-                    text = re.sub(r"\{\{.*?\}\}", INSERTED, arguments["fail_msg"], flags=re.DOTALL)
-                    found.append(Message(text, str(path.relative_to(ROOT))))
+    for path in sorted((ROOT / "spark" / "quorumshift_spark").rglob("*.py")):
+        found += _Collector(path, _OF_SPARK).found
+    for path in sorted([*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml")]):
+        for text in task_messages(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            text = " ".join(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL).split())
+            if re.search(r"[a-z]{2}", text):
+                found.append(Message(text, str(path.relative_to(ROOT))))
     return list(dict.fromkeys(found))
 
 
+def task_messages(node: Any) -> Iterator[str]:
+    """Yield the messages with which the tasks of a YAML file can fail, those in blocks included."""
+    if isinstance(node, list):
+        for one in node:
+            yield from task_messages(one)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if key == "fail_msg":
+                yield value
+            elif key == "ansible.builtin.fail":
+                yield value["msg"]
+            else:
+                yield from task_messages(value)
+
+
 class _Collector(ast.NodeVisitor):
-    def __init__(self, path: Path):
+    """`raised`: the exceptions whose texts are messages, all of them by default."""
+
+    def __init__(self, path: Path, raised: tuple[str, ...] = ()):
+        self.raised = raised
         self.file = str(path.relative_to(ROOT))
         self.wire = path.name.endswith("_wire.py")
         self.functions: list[str] = []
@@ -107,7 +132,7 @@ class _Collector(ast.NodeVisitor):
         self.functions.append(node.name)
         doc = ast.get_docstring(node) or ""
         named = any(self._origin().endswith(one) for one in RETURNS_REASONS)
-        why = doc.startswith("Return why") or named
+        why = (doc.startswith("Return why") or named) and self._origin() not in _EXPLAINS_A_PASS
         self.why += why
         body = node.body[1:] if doc else node.body
         for statement in body:
@@ -120,19 +145,20 @@ class _Collector(ast.NodeVisitor):
     def visit_Raise(self, node: ast.Raise) -> None:
         if isinstance(node.exc, ast.Call):
             name = ast.unparse(node.exc.func)
-            if name not in _INSIDE_OTHERS and not (name in _CAUGHT and self.wire):
+            listed = name in self.raised or not self.raised
+            if listed and name not in _INSIDE_OTHERS and not (name in _CAUGHT and self.wire):
                 for argument in node.exc.args:
                     self._take(argument)
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
-        if isinstance(node.value, ast.Tuple) and ast.unparse(node.value.elts[0]) == "UNKNOWN":
+        if isinstance(node.value, ast.Tuple) and node.value.elts and ast.unparse(node.value.elts[0]) == "UNKNOWN":
             self._take(node.value)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         name = ast.unparse(node.func).rpartition(".")[2]
-        if name == "Finding" and node.args:
+        if name in ("Finding", "Problem") and node.args:
             self._take(node.args[0])
         elif name == "Block" and len(node.args) > 1:
             self._take(node.args[1])
@@ -166,7 +192,7 @@ def _templates(node: ast.AST) -> Iterator[str]:
         if text is not None:
             yield text
             return
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Block"):
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Problem", "Block"):
         return  # visit_Call takes the text alone
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef):

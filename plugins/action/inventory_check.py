@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
+from ansible.parsing.dataloader import DataLoader
+from ansible.utils.vars import load_extra_vars
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import GROUPS, QuorumshiftAction, display
@@ -17,9 +19,10 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         groups = self.vars["groups"]
-        nodes = [host for group in GROUPS.values() for host in groups.get(group, [])]
+        needs = variables.Needs(args.get("groups") or (), args.get("variables") or (), args.get("exactly_one_of") or ())
+        nodes = [host for group in (*GROUPS.values(), *needs.groups) for host in groups.get(group, [])]
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
-        given = variables.Given({host: dict(self._variables(host)) for host in hosts}, groups)
+        given = variables.Given({host: dict(self._variables(host)) for host in hosts}, groups, typed())
         found = variables.problems(
             given,
             variable_specs.specs(),
@@ -27,13 +30,17 @@ class ActionModule(QuorumshiftAction):
             variable_specs.known(),
             variable_specs.convert,
             forward=args.get("direction") == run_lock.FORWARD,
+            needs=needs,
         )
-        if found and args.get("fails", True):
-            mistakes = "\n".join(found)
-            return {"failed": True, "msg": f"{mistakes} Nothing was changed."}
+        ending = ("fails", "stops") if args.get("fails", True) else ("stops",)
+        ends = [problem.text for problem in found if problem.severity in ending]
         for problem in found:
-            display.warning(problem)
-        return {"changed": False, "problems": found}
+            if problem.text not in ends:
+                display.warning(problem.text)
+        if ends:
+            mistakes = "\n".join(ends)
+            return {"failed": True, "msg": f"{mistakes}\nNothing was changed."}
+        return {"changed": False, "problems": [problem.text for problem in found]}
 
     def _variables(self, host: str) -> Iterator[tuple[str, Any]]:
         if host not in self.vars["hostvars"]:
@@ -45,3 +52,8 @@ class ActionModule(QuorumshiftAction):
                     yield name, own[name]
                 except Exception as error:  # whatever a template of the operator raises
                     yield name, variables.Unreadable(str(error))
+
+
+def typed() -> set[str]:
+    """Return the names of all variables of the command line, those of `-e @file` included."""
+    return set(load_extra_vars(DataLoader()))  # Ansible has loaded them, and keeps them for the whole process

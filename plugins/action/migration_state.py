@@ -32,7 +32,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     screen,
     transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans, typed_variables
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import inventory
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
@@ -49,9 +50,6 @@ class ActionModule(QuorumshiftAction):
     OWN = ("show", "history", "record", "direction", "announce", "gate", "plan")
 
     def act(self, args):
-        unknown = typed_variables.refused(typed_variables.typed())
-        if unknown:
-            return {"failed": True, "msg": f"{unknown}."}
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
         asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
@@ -232,6 +230,7 @@ class ActionModule(QuorumshiftAction):
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)
         lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
+        lines += [f"  ! {text}." for text in self._missing(facts)]
         # Any restart, planned or not, would lock clients out
         lines += [f"  ! {text}." for text in invariants.credentials_lost(facts, result["phase"])]
         if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
@@ -241,6 +240,15 @@ class ActionModule(QuorumshiftAction):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:
             display.display(line)
+
+    @staticmethod
+    def _missing(facts):
+        """Return what hosts lack that were read: properties files, services, log directories."""
+        read = {host: node for host, node in facts["nodes"].items() if node.get("reached")}
+        found = [one for host, node in read.items() for one in inventory.missing(host, node)]
+        for host, node in read.items():
+            found += inventory.missing_directories(host, node) if node["role"] == "broker" else []
+        return [advice.sentences(one.seen, one.do) for one in found]
 
     def _save_status(self, result):
         """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""

@@ -18,6 +18,7 @@ class ActionModule(QuorumshiftAction):
     subset `connectivity` asks, from the facts of all hosts."""
 
     FILLS = ("role", "config_file", "service", "kafka_home", "log_dir", "log_file", "state_dir", "run_key", "timeout")
+    OWN = ("failure_is_fact",)
 
     def act(self, args):
         subsets = args.get("gather_subset") or ["node"]
@@ -27,6 +28,9 @@ class ActionModule(QuorumshiftAction):
         result = self.module(self.filled(args))
         if "node" in subsets and not result.get("failed") and not result.get("unreachable"):
             result["ansible_facts"]["quorumshift_node"]["asked"] = [asked, time.time()]
+        if result.get("failed") and self.own.get("failure_is_fact", False):
+            self.say(result["msg"] if result["msg"].startswith(self.host) else f"{self.host}: {result['msg']}")
+            return {"changed": False, "unread": result["msg"]}
         return result
 
     def _connectivity(self, args: dict) -> dict:

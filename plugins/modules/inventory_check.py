@@ -13,6 +13,9 @@ description:
   - Internal; the playbooks of this collection call it first. It runs on the control node alone and reaches no host.
   - Names each mistyped variable, each value of a wrong type, each address that cannot be parsed, missing and equal ids,
     and each variable that is set for nodes but not for the control node. Each problem says where, and what to set.
+  - A variable of the inventory whose name begins with C(restart_), C(upgrade_), C(reassign_) or C(zk_migrate_) may be
+    of other software. It is a problem if a variable of this collection has almost the same name, or if it was given
+    with C(-e).
 options:
   direction:
     description:
@@ -20,9 +23,26 @@ options:
     type: str
     default: ""
   fails:
-    description: Whether problems fail the task. Otherwise they are shown as warnings.
+    description:
+      - Whether problems fail the task. Otherwise they are shown as warnings, and only those fail the task with which
+        the cluster cannot be read.
     type: bool
     default: true
+  groups:
+    description: Groups of the inventory that must have hosts.
+    type: list
+    elements: str
+    default: []
+  variables:
+    description: Variables that must be set, beside those of the whole cluster.
+    type: list
+    elements: str
+    default: []
+  exactly_one_of:
+    description: Variables of which exactly one must be set. A boolean that is false is not set.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode: {support: full, description: Reads only.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -52,6 +72,9 @@ def main():
         argument_spec={
             "direction": {"type": "str", "default": ""},
             "fails": {"type": "bool", "default": True},
+            "groups": {"type": "list", "elements": "str", "default": []},
+            "variables": {"type": "list", "elements": "str", "default": []},
+            "exactly_one_of": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )

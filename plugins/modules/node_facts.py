@@ -31,6 +31,12 @@ options:
     elements: str
     choices: [node, clock, connectivity, partition_epochs, replicas]
     default: [node]
+  failure_is_fact:
+    description:
+      - Whether facts that cannot be read are no failure of the task. The phase is then detected without them, as
+        without those of an unreachable host. For the first reading of a run alone; facts of an earlier one would stay.
+    type: bool
+    default: false
   role:
     description: The kind of node on the host.
     type: str
@@ -163,6 +169,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+unread:
+  description: Why the facts could not be read.
+  type: str
+  returned: with O(failure_is_fact), if they could not be read
 ansible_facts:
   description: The facts.
   type: dict
@@ -237,6 +247,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "gather_subset": {"type": "list", "elements": "str", "choices": list(SUBSETS), "default": ["node"]},
+            "failure_is_fact": {"type": "bool", "default": False},
             "role": {"type": "str", "choices": ["broker", "controller"]},
             "config_file": {"type": "path"},
             "service": {"type": "str"},

@@ -93,6 +93,11 @@ verify:
   description: Whether the destination serves, and no run has verified it.
   type: bool
   returned: success
+server_ids:
+  description: The ids of O(destination_servers), as numbers.
+  type: list
+  elements: int
+  returned: success
 next_step:
   description: How to go on after a cut that failed.
   type: str
@@ -129,7 +134,8 @@ def main():
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed.")
     states = {host: one.get("state", "unknown") for host, one in cuts.items()}
     values = {key: value for key, value in decision._asdict().items() if key != "findings"}
-    module.exit_json(changed=False, next_step=ensemble_move.next_step(states), **values)
+    ids = [int(number) for number in given["destination_servers"]]
+    module.exit_json(changed=False, next_step=ensemble_move.next_step(states), server_ids=ids, **values)
 
 
 def unlike(given):

@@ -14,15 +14,18 @@ import json
 import os
 import re
 import secrets
+import shlex
 import sys
 import time
 from typing import Any, Mapping
 
 from ansible import constants, context
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
+from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, module_start, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.module_utils.printable import visible
@@ -31,6 +34,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 
 display = Display()
 
+OLDEST_ANSIBLE = (2, 19)  # meta/runtime.yml and docs/compatibility.md say the same
 # Options that an action fills in where the task does not give them, by the variable that holds the value. A pair is the
 # variable of a broker and that of a controller.
 CONNECTION = {
@@ -64,6 +68,8 @@ RUN = ("run", "cluster_id")
 
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
 _NOTHING_CHANGED = "Run the whole playbook: it skips what is done. Nothing was changed"
+# what Ansible says before ssh's own reason
+_ABOUT_SSH = re.compile(r"^Task failed: (?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
 _WAITED = re.compile(r" \(\d+ s\)$")
 PLAN = "plan.json"
 REPEATED_S = 15.0  # a wait without news says so again after this many seconds
@@ -112,7 +118,9 @@ class QuorumshiftAction(ActionBase):
             raise
         finally:
             if result.get("failed") and not self._task.ignore_errors:
-                self.failed_at(self._task.name, result.get("msg"))
+                # A journal that cannot be written would hide the reason
+                with contextlib.suppress(OSError):
+                    self.failed_at(self._task.name, result.get("msg"))
             self._report()
         return result
 
@@ -121,6 +129,12 @@ class QuorumshiftAction(ActionBase):
 
         Excluded hosts and tasks would leave a phase detected from half the facts, or a step without its gate.
         """
+        if tuple(map(int, re.findall(r"\d+", ansible_version)[:2])) < OLDEST_ANSIBLE:
+            oldest = ".".join(map(str, OLDEST_ANSIBLE))
+            return (
+                f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
+                f"pip install 'ansible-core>={oldest}'. Nothing was changed"
+            )
         if self.vars.get("ansible_limit"):
             return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED}"
         tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
@@ -177,11 +191,21 @@ class QuorumshiftAction(ActionBase):
 
     def module(self, args: Mapping[str, Any]) -> dict:
         """Run the module of the same name on the task's host."""
-        return self._execute_module(
+        result = self._execute_module(
             module_name=self._task.resolved_action or self._task.action,
             module_args=dict(args),
             task_vars=self._with_interpreter(),
         )
+        return self._without_start(result) if module_start.not_started(result) else result
+
+    def _without_start(self, result: dict) -> dict:
+        """Return the result of a module that did not start on its host, with the reason instead of its output."""
+        interpreter = (getattr(self, "_used_interpreter", None) or "").lstrip("#!") or "/usr/bin/python3"
+        command = f"{shlex.quote(interpreter)} -c {module_start.PROBE} 2>&1; cat /etc/os-release 2>&1"
+        output = self._low_level_execute_command(command).get("stdout", "")
+        oldest = getattr(basic, "_PY_MIN", (3, 8))
+        why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest)
+        return {"failed": True, "changed": False, "msg": f"{self.host}: {why}.", "rc": result.get("rc")}
 
     def in_slices(self, args: dict) -> dict:
         """Run a module that waits in slices (probe_module.ProbeModule.wait), and show its progress between them:
@@ -361,7 +385,7 @@ class QuorumshiftAction(ActionBase):
         node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_gathered"))
+            node["error"] = unread(host, self.vars["hostvars"][host].get("quorumshift_gathered"))
             node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
             if node.get("node_id") is None:
@@ -390,11 +414,12 @@ def number(value: Any) -> Any:
     return int(value) if re.fullmatch(r"-?\d+", str(value).strip()) else value
 
 
-def unread(gathered: Mapping[str, Any] | None) -> str:
+def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
         return "--limit or --start-at-task excluded it"
-    said = " ".join(str(gathered.get("msg", "")).split())
+    said = " ".join(str(gathered.get("unread") or gathered.get("msg", "")).split()).rstrip(".")
+    said = _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
     return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
 
 

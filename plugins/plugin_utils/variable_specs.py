@@ -77,7 +77,12 @@ def typed(name: str, value: Any) -> Any:
 
 
 def convert(spec: Mapping, value: Any) -> Any:
-    """Return a value as its spec has it: AWX surveys and -e give strings for every type. Raises TypeError."""
+    """Return a value as its spec has it: AWX surveys and -e give strings for every type. Raises TypeError.
+
+    A list in text is separated by commas, blanks around them are not part of the items.
+    """
+    if isinstance(value, str) and spec.get("type") == "list":
+        value = [item.strip() for item in value.split(",")] if value.strip() else []
     checked = ArgumentSpecValidator({"value": {**_plain(spec), "required": False}}).validate({"value": value})
     if checked.error_messages:
         raise TypeError("; ".join(checked.error_messages))

@@ -6,6 +6,8 @@ import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -19,6 +21,7 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.server.config.ZkConfigs;
+import org.apache.kafka.tools.reassign.ReassignPartitionsCommand;
 import org.apache.zookeeper.client.ConnectStringParser;
 import org.apache.zookeeper.server.quorum.QuorumPeer;
 import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
@@ -54,6 +57,7 @@ public class FilesAsRead {
                 case "defaults" -> defaults(read);
                 case "variables" -> variables(properties(bytes), read);
                 case "zookeeper" -> zookeeper(bytes, read);
+                case "reassignment" -> reassignment(new String(bytes, StandardCharsets.UTF_8), read);
                 case "connect" -> connect(new String(bytes, StandardCharsets.UTF_8), read);
                 default -> throw new IllegalArgumentException(verb);
             }
@@ -128,6 +132,18 @@ public class FilesAsRead {
     private static void variables(Properties properties, Map<String, String> read) {
         AbstractConfig config = new AbstractConfig(new ConfigDef(), properties, false);
         config.originals().forEach((name, value) -> read.put(name, (String) value));
+    }
+
+    /** Each partition of a reassignment's JSON with its replicas. */
+    private static void reassignment(String json, Map<String, String> read) throws Exception {
+        Method parse = ReassignPartitionsCommand.class.getDeclaredMethod("parseExecuteAssignmentArgs", String.class);
+        parse.setAccessible(true);
+        try {
+            Map<?, ?> assigned = (Map<?, ?>) ((Map.Entry<?, ?>) parse.invoke(null, json)).getKey();
+            assigned.forEach((partition, replicas) -> read.put(partition.toString(), replicas.toString()));
+        } catch (InvocationTargetException e) {
+            throw e.getCause() instanceof Exception cause ? cause : e;
+        }
     }
 
     private static void zookeeper(byte[] bytes, Map<String, String> read) throws Exception {

@@ -8,8 +8,9 @@ The same seed and number give the same file.
 
 from __future__ import annotations
 
+import json
 import random
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
 KEYS = ("log.dirs", "broker.id", "zookeeper.connect", "listeners", "super.users", "sasl.jaas.config", "a", "k 1", "ü")
 _COMMENTS = (
@@ -212,3 +213,25 @@ def zoo_cfg(seed: int, number: int, data: str) -> dict[str, str]:
     # ZooKeeper does not trim a member's host; the blanks before a value in a file are no part of it.
     begins = {key: "" if key.startswith("server.") else chosen.choice(("", " ", "\t")) for key in found}
     return {key: begins[key] + value + chosen.choice(("", " ", "\x0b")) for key, value in found.items()}
+
+
+def reassignment(seed: int, number: int) -> str:
+    """Return a reassignment as JSON, as kafka-reassign-partitions writes it or with one value of another form."""
+    chosen = random.Random(f"{seed}/{number}/reassignment")
+    partitions: list[Any] = []
+    for _number in range(chosen.choice((0, 1, 1, 2, 3))):
+        replicas = chosen.sample((1, 2, 3, 11, 1005), chosen.randint(1, 3))
+        one = {"topic": chosen.choice(("orders", "a.b", "журнал")), "partition": chosen.choice((0, 1, 2, 31))}
+        one["replicas"] = replicas
+        if chosen.random() < 0.3:
+            one["log_dirs"] = ["any"] * len(replicas)
+        partitions.append(one)
+    content: dict[str, Any] = {"version": 1, "partitions": partitions}
+    odd = (None, True, "12", "", -1, 1.9, 2.0, 1 << 31, [], [1, "2"], [1.9, 2], [2, 2], [True], {}, {"a": 1}, ["/data"])
+    if chosen.random() < 0.5:
+        where = chosen.choice([content, *partitions])
+        where[chosen.choice(sorted(where))] = chosen.choice(odd)
+    if chosen.random() < 0.1:
+        where = chosen.choice([content, *partitions])
+        del where[chosen.choice(sorted(where))]
+    return json.dumps(content, ensure_ascii=chosen.random() < 0.5)

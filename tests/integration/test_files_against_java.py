@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import json
 import os
 import random
 import re
@@ -25,6 +26,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     config_values,
     harmless_configs,
     kraft_config,
+    reassignment,
     zk_observer,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
@@ -141,12 +143,15 @@ def test_files_are_read_as_java_reads_them(java):
 
 
 def test_after_an_edit_java_reads_the_new_values_and_all_other_bytes_are_the_same(java):
+    edited = 0
     for number in range(FILES):
         data = generated_files.properties_file(SEED, number)
+        edited += theirs(java, data) is not NONE
         changes = generated_files.changes(SEED, number, properties_of(data))
         if edited_wrongly(java, data, changes):
             small = generated_files.shrunk(data, lambda one, with_=changes: bool(edited_wrongly(java, one, with_)))
             report(number, small, f"{changes}: {edited_wrongly(java, small, changes)}")
+    assert edited > FILES * 3 / 4
 
 
 def properties_of(data):
@@ -325,3 +330,53 @@ def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
         java.read("variables", properties.edit(b"", values))
     (variable,) = config_providers.resolved(values, {})[1]
     assert variable.key == "a" and "No such file" in variable.why
+
+
+# Reassignments --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_read_as_a_reassignment_kafkas_command_reads_so(java):
+    """This tool accepts less: no negative ids, no directories, no topic without a name. An entry without replicas names
+    a partition to cancel."""
+    accepted = refused = stricter = 0
+    for number in range(FILES):
+        text = generated_files.reassignment(SEED, number)
+        try:
+            read = java.read("reassignment", text.encode())
+        except java_files.Rejected:
+            read = None
+        try:
+            own = reassignment.parsed(json.loads(text))
+        except reassignment.ReassignmentError:
+            own = None
+        if own and all(own.values()):
+            assert read is not None, f"seed {SEED}, {number}: accepted, and Kafka rejects it: {text}"
+            assert {reassignment.named(key): str(list(value)) for key, value in own.items()} == read, (
+                SEED,
+                number,
+                text,
+            )
+            accepted += 1
+        elif read is None:
+            refused += 1
+        else:
+            why = ("-1", "/data", '"topic": ""')
+            assert any(one in text for one in why), f"seed {SEED}, {number}: Kafka reads it as {read}: {text}"
+            stricter += 1
+    assert accepted > FILES / 4 and refused > FILES / 10, (accepted, refused, stricter)
+
+
+# Principals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["User:CN=\\u5f20\\u4e09,OU=\\u0411", "User:CN=张三,OU=Б", "User:CN=Müller;User:b"])
+def test_super_users_of_any_script_are_read_and_written_as_java_reads_them(java, line):
+    data = f"super.users={line}\n".encode()
+    value = theirs(java, data)["super.users"]
+    assert properties.parse(data)["super.users"] == value
+    more = f"{value};User:CN=Żółć"
+    after = properties.edit(data, {"super.users": more})
+    assert after.isascii() and theirs(java, after)["super.users"] == more
+    # a controller's file has the principals of the brokers' files
+    carried = ";".join(kraft_config.super_users({"super.users": value}))
+    assert theirs(java, properties.edit(b"", {"super.users": carried}))["super.users"] == value

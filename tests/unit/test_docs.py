@@ -111,6 +111,28 @@ def test_messages_are_collected_from_each_kind_of_place(tmp_path, monkeypatch):
     }
 
 
+TASKS = """
+- name: A play
+  tasks:
+    - block:
+        - ansible.builtin.assert: {that: x, fail_msg: "one is {{ x }}"}
+      rescue:
+        - ansible.builtin.fail: {msg: two failed}
+      always:
+        - block: [{ansible.builtin.assert: {that: x, fail_msg: three}}]
+    - ansible.builtin.debug: {msg: no failure}
+"""
+
+
+def test_messages_of_tasks_are_collected_from_plays_and_blocks():
+    assert list(reference.task_messages(yaml.safe_load(TASKS))) == ["one is {{ x }}", "two failed", "three"]
+
+
+def test_messages_are_collected_from_playbooks_roles_modules_and_spark():
+    places = {message.origin.split("/")[0] for message in reference.messages()}
+    assert places == {"playbooks", "plugins", "roles", "spark"}
+
+
 def test_functions_that_are_named_as_telling_why_exist():
     for one in reference.RETURNS_REASONS:
         file, _colon, function = one.partition(":")
@@ -187,8 +209,19 @@ def test_every_gate_is_a_choice():
 def test_documents_name_no_variable_that_does_not_exist():
     known = set(documented()) | NOT_VARIABLES
     for path in documents():
+        if path.name == "mistakes.md":
+            continue  # it quotes mistyped names
         for name in PLUGINS_ASKED.findall(path.read_text(encoding="utf-8")):
             assert name in known or GROUPS.fullmatch(name), f"{path.relative_to(ROOT)}: {name}"
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_need_no_file_that_the_tarball_lacks(path):
+    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
+    text = path.read_text(encoding="utf-8")
+    for name in (one for one in ignored if not one.startswith((".", "*"))):
+        assert not re.search(rf"\]\((\.\./)*{re.escape(name)}\b", text), f"a link to {name}"
+    assert "requirements.in" not in text
 
 
 @pytest.mark.parametrize("role", sorted(path.parent.name for path in (ROOT / "roles").glob("*/tasks")))

@@ -14,6 +14,7 @@ from pathlib import Path
 import ansible_test
 import pytest
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -77,6 +78,7 @@ def test_requires_ansible_is_the_compatibility_table():
         assert f"{core}.0" in requires
     oldest = Version(table[0])
     assert f"{oldest.major}.{oldest.minor - 1}.99" not in requires
+    assert (oldest.major, oldest.minor) == base.OLDEST_ANSIBLE
 
 
 def test_lock_runs_supported_ansible_on_each_python():

@@ -375,8 +375,11 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(duration: str | float) -> float:
-    """Return a duration (`24h`, `90m`, `30s`, `2d`, or a number of seconds) in seconds. Raises ValueError."""
+    """Return a duration (`24h`, `90m`, `30s`, `2d`) in seconds; only 0 needs no unit. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
     if not match:
-        raise ValueError(f"{duration!r} is not a duration: use 24h, 90m, 30s or a number of seconds")
-    return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+        raise ValueError(f"{str(duration)!r} is not a duration. Use a number with its unit, as 24h, 90m, 30s or 2d")
+    number, unit = match.groups()
+    if not unit and float(number):
+        raise ValueError(f"{str(duration)!r} has no unit. For {number} hours use {number}h; units are s, m, h and d")
+    return float(number) * _UNITS[unit or "s"]

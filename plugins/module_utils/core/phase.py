@@ -362,16 +362,19 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
     restore = restoring(seen.facts)
     if restore:
         blocks.append(_restoring(restore))
+    by_error: dict[str | None, list[str]] = {}
     for host, node in sorted(seen.nodes.items()):
         if not node.get("reached"):
-            blocks.append(
-                Block(
-                    "unreached",
-                    f"{host} was not reached: {node.get('error')}",
-                    "fix the connection to the host and run again",
-                )
-            )
-        elif node["role"] == "broker" and not node.get("running") and not restore:
+            by_error.setdefault(node.get("error"), []).append(host)
+    for error, hosts in by_error.items():
+        verb = "was" if len(hosts) == 1 else "were"
+        blocks.append(
+            Block("unreached", f"{advice.shown(hosts)} {verb} not reached: {error}", "fix that and run again")
+        )
+    for host, node in sorted(seen.nodes.items()):
+        if not node.get("reached"):
+            continue
+        if node["role"] == "broker" and not node.get("running") and not restore:
             why = f"{node.get('running_error')}{advice.own_words(node)}"
             blocks.append(
                 Block(

@@ -102,7 +102,7 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
             raise ReassignmentError(
                 f"{named(key)} names log directories, and moves between directories are not supported. Use 'any'"
             )
-        if directories and len(directories) != len(replicas):
+        if "log_dirs" in one and len(directories) != len(replicas):
             raise ReassignmentError(
                 f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or none"
             )

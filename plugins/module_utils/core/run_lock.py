@@ -18,6 +18,7 @@ from typing import Mapping, NamedTuple
 
 from ..facts import NodeFacts, RestartRecord, RunLock
 from . import run_outcome
+from .advice import shown
 
 FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
 _PROCESS = ("boot_id", "pid_namespace")
@@ -155,8 +156,11 @@ def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, al
 
 
 def _unreached(errors: Mapping[str, str | None]) -> str:
-    """Return why hosts that were not reached stop a run."""
-    listed = "; ".join(f"{host}: {error}" for host, error in sorted(errors.items()))
+    """Return why hosts that were not reached stop a run: each reason once, with its hosts."""
+    by_reason: dict[str | None, list[str]] = {}
+    for host, error in sorted(errors.items()):
+        by_reason.setdefault(error, []).append(host)
+    listed = "; ".join(f"{shown(hosts)}: {error}" for error, hosts in by_reason.items())
     return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed}"
 
 

@@ -9,9 +9,12 @@ A problem names the variable, the hosts that have the value, the value where it 
 from __future__ import annotations
 
 import difflib
-from typing import Any, Callable, Collection, Iterable, Mapping
+import re
+from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple
 
 from ..addresses import AddressError, parse_host_port, parse_host_ports, parse_zookeeper_connect
+from ..security import Security, SecurityError, ZkSecurity
+from . import gates
 from .advice import shown
 
 PREFIXES = ("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_")
@@ -19,14 +22,48 @@ ALWAYS = "quorumshift_"  # no other software has variables of this name; of the 
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped
 CONTROL_NODE = "localhost"
 MOST_SHOWN = 60
-_BROKERS, _CONTROLLERS = "kafka_broker", "kafka_controller"
+SHORT_SOAK_S = 3600
+_BROKERS, _CONTROLLERS, _DESTINATION = "kafka_broker", "kafka_controller", "zookeeper_destination"
+MOST_ZOOKEEPER_ID = 254
+_ADDED = {
+    _BROKERS: "Add the brokers' hosts to it, and give the inventory with -i",
+    _CONTROLLERS: "Add three hosts to it",
+}
+
+
+class Problem(NamedTuple):
+    """`severity`: a run shows what `warns` and goes on; what `fails` ends it, `status` alone goes on; what `stops` ends
+    `status` too, since it cannot read the cluster with that value."""
+
+    text: str
+    severity: str = "fails"
+
+
+class Needs(NamedTuple):
+    """What a playbook needs beside the cluster's own variables: groups that have hosts, variables that are set, and
+    names of which exactly one is given."""
+
+    groups: Collection[str] = (_BROKERS,)
+    variables: Collection[str] = ()
+    one_of: Collection[str] = ()
+
+
+NOTHING_MORE = Needs()
 
 
 class Given:
-    """The variables of an inventory: {host: {name: value}} of the control node and of each node, and its groups."""
+    """The variables of an inventory: {host: {name: value}} of the control node and of each node, and its groups.
+    `typed`: the names that were given with -e."""
 
-    def __init__(self, hosts: Mapping[str, Mapping[str, Any]], groups: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self,
+        hosts: Mapping[str, Mapping[str, Any]],
+        groups: Mapping[str, list[str]],
+        typed: Collection[str] = (),
+    ) -> None:
         self.hosts = hosts
+        self.typed = typed
+        self.groups = groups
         self.brokers = list(groups.get(_BROKERS) or ())
         self.controllers = list(groups.get(_CONTROLLERS) or ())
 
@@ -62,87 +99,155 @@ def problems(
     known: Collection[str],
     convert: Callable[[Mapping, Any], Any],
     forward: bool,
-) -> list[str]:
+    needs: Needs = NOTHING_MORE,
+) -> list[Problem]:
     """Return the problems, each a few sentences.
 
     `specs`: the argument spec of each public variable; `cluster_wide`: those that the control node needs; `known`:
     every name that the collection uses; `convert`: returns a value as its spec has it, or raises ValueError or
-    TypeError; `forward`: whether a migration begins, which needs controllers.
+    TypeError; `forward`: whether a migration begins, which needs controllers; `needs`: what this playbook needs.
     """
     return [
-        *_groups(given, forward),
-        *_unknown(given, known),
-        *_values(given, specs, convert),
+        *_groups(given, forward, needs),
+        *_unknown(given, known, specs),
+        *_values(given, specs, cluster_wide, convert),
         *_control_node(given, cluster_wide, specs),
+        *_needed(given, needs, specs),
+        *_hosts(given, specs, convert),
         *_addresses(given),
+        *_connections(given, specs, convert),
+        *_super_users(given, specs, convert),
+        *_durations(given),
         *_ids(given, forward),
+        *(_servers(given, specs, convert) if _DESTINATION in needs.groups else ()),
     ]
 
 
-def _groups(given: Given, forward: bool) -> Iterable[str]:
-    if not given.brokers:
-        yield (
-            f"The inventory has no host in the group {_BROKERS}. Add the brokers' hosts to it, and give the inventory "
-            "with -i."
-        )
+def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
+    wanted = [_BROKERS, *needs.groups, *([_CONTROLLERS] if forward else [])]
+    for group in dict.fromkeys(wanted):
+        if not given.groups.get(group):
+            added = _ADDED.get(group, "Add its hosts to it")
+            yield Problem(f"The inventory has no host in the group {group}. {added}.")
     both = sorted(set(given.brokers) & set(given.controllers))
     if both:
-        yield (
+        yield Problem(
             f"{shown(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its own: "
             "KIP-866 has no combined mode."
         )
-    if forward and not given.controllers:
-        yield f"The inventory has no host in the group {_CONTROLLERS}. Add three hosts to it."
+    count = len(given.controllers)
+    if forward and count and count % 2 == 0:
+        yield Problem(
+            f"The group {_CONTROLLERS} has {count} hosts. Give it an odd number, 3 or 5: one more controller tolerates "
+            "no more failures.",
+            "warns",  # the preflight blocks; a migration that has begun goes on
+        )
 
 
-def _unknown(given: Given, known: Collection[str]) -> Iterable[str]:
+def _unknown(given: Given, known: Collection[str], public: Collection[str]) -> Iterable[Problem]:
     for name in given.names():
         if name in known:
             continue
-        near = difflib.get_close_matches(name, sorted(known), 1, ALIKE)
-        if not near and not name.startswith(ALWAYS):
-            continue
+        near = difflib.get_close_matches(name, sorted(public), 1, ALIKE)
+        if not near and not name.startswith(ALWAYS) and name not in given.typed:
+            continue  # of other software
         hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
         meant = f"Did you mean {near[0]}?" if near else "Remove it, or see the README of the role quorumshift."
-        yield f"{name}{given.of(hosts)}: no variable of this collection has this name. {meant}"
+        yield Problem(f"{name}{given.of(hosts)}: no variable of this collection has this name. {meant}")
 
 
-def _values(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[str]:
+def _values(
+    given: Given,
+    specs: Mapping[str, Mapping],
+    cluster_wide: Collection[str],
+    convert: Callable[[Mapping, Any], Any],
+) -> Iterable[Problem]:
     for name in given.names():
         spec = specs.get(name)
+        severity = "stops" if name in cluster_wide else "fails"
         for value, hosts in given.values(name) if spec else ():
             if isinstance(value, Unreadable):
-                yield f"{name}{given.of(hosts)}: {value.reason}. Correct its value."
+                yield Problem(f"{name}{given.of(hosts)}: {value.reason}. Correct its value.", severity)
                 continue
             if value is None:
                 continue
             try:
                 converted = convert(spec, value)
             except (TypeError, ValueError) as error:
-                yield f"{name}{given.of(hosts)}: {_seen(spec, value)}{_reason(spec, error)}."
+                wrong = f"{_seen(spec, value)}{_reason(spec, error)}"
+                yield Problem(f"{name}{given.of(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity)
                 continue
             choices = spec.get("choices")
-            if choices and converted not in choices:
-                near = difflib.get_close_matches(str(converted), list(map(str, choices)), 1, 0.6)
-                meant = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(map(str, choices))}."
-                yield f"{name}{given.of(hosts)}: {_seen(spec, value)}no such choice. {meant}"
+            chosen = converted if isinstance(converted, list) else [converted]
+            for wrong in chosen if choices else ():
+                if wrong not in choices:
+                    near = difflib.get_close_matches(str(wrong), list(map(str, choices)), 1, 0.6)
+                    meant = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(filter(None, choices))}."
+                    yield Problem(f"{name}{given.of(hosts)}: {_seen(spec, wrong)}no such choice. {meant}", severity)
+            if choices and chosen == []:
+                yield Problem(
+                    f"{name}{given.of(hosts)} is empty. Use {' or '.join(choices)}, or leave it out.", severity
+                )
 
 
-def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[str, Mapping]) -> Iterable[str]:
+def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[str, Mapping]) -> Iterable[Problem]:
     own = given.hosts.get(CONTROL_NODE, {})
     for name in sorted(cluster_wide):
         elsewhere = sorted({host for _value, hosts in given.values(name) for host in hosts} - {CONTROL_NODE})
         if name not in own and elsewhere:
-            yield (
+            yield Problem(
                 f"{name} is set for {shown(elsewhere)}, but not for the control node, which needs it. Set it in the "
-                "inventory's group all."
+                "inventory's group all.",
+                "stops" if specs[name].get("required") else "fails",
             )
         elif specs[name].get("required") and own.get(name) in (None, "", []):
-            example = next((line for line in _lines(specs[name]) if line.startswith("Example")), "")
-            yield f"{name} is not set. Set it in the inventory's group all. {example}".rstrip()
+            yield Problem(_unset(name, specs), "stops")
 
 
-def _addresses(given: Given) -> Iterable[str]:
+def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterable[Problem]:
+    own = given.hosts.get(CONTROL_NODE, {})
+    for name in needs.variables:
+        if own.get(name) in (None, "", [], {}):
+            yield Problem(_unset(name, specs))
+    set_here = [name for name in needs.one_of if own.get(name) not in (None, "") and not _is_no(own[name])]
+    if needs.one_of and len(set_here) != 1:
+        seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
+        yield Problem(f"Set exactly one of {', '.join(needs.one_of)}. {seen}.")
+
+
+def _is_no(value: Any) -> bool:
+    return str(value).strip().lower() in ("false", "no", "off", "n", "f")
+
+
+def _unset(name: str, specs: Mapping[str, Mapping]) -> str:
+    """Return that a variable is not set, with where to set it and an example from its description."""
+    example = next((line for line in _lines(specs[name]) if line.startswith("Example")), "")
+    where = f"{name} is not set. Set it in the inventory's group all, or with -e."
+    return f"{where} {_plain(example)}".rstrip()
+
+
+def _plain(text: str) -> str:
+    """Return a description without Ansible's markup."""
+    return text.replace("V(", "").replace(").", ".") if "V(" in text else text
+
+
+def _hosts(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[Problem]:
+    """Yield names of hosts that the inventory does not have."""
+    known = {CONTROL_NODE, *(host for hosts in given.groups.values() for host in hosts)}
+    for name in ("quorumshift_probe_host", "quorumshift_spark_host", "quorumshift_exclude_hosts"):
+        for value, hosts in given.values(name):
+            try:
+                named = convert(specs[name], value) or []
+            except (TypeError, ValueError):
+                continue  # the check of the values reports it
+            for host in [named] if isinstance(named, str) else named:
+                if host not in known:
+                    near = difflib.get_close_matches(host, sorted(known), 1, ALIKE)
+                    meant = f"Did you mean {near[0]}?" if near else "Use the name that the inventory has."
+                    yield Problem(f"{name}{given.of(hosts)}: the inventory has no host {host}. {meant}", "stops")
+
+
+def _addresses(given: Given) -> Iterable[Problem]:
     for name, parse in (
         ("quorumshift_bootstrap_servers", parse_host_ports),
         ("quorumshift_zookeeper_connect", parse_zookeeper_connect),
@@ -156,28 +261,112 @@ def _addresses(given: Given) -> Iterable[str]:
             try:
                 parse(value)  # type: ignore[operator]
             except (AddressError, AttributeError, TypeError) as error:
-                yield f"{name}{given.of(hosts)}: {error}."
+                yield Problem(f"{name}{given.of(hosts)}: {error}.", "stops")
     for value, hosts in given.values("quorumshift_controller_port"):
-        if str(value).isdigit() and not 1 <= int(value) <= 65535:
-            yield f"quorumshift_controller_port{given.of(hosts)}: {value!r} is no port. Use a number from 1 to 65535."
+        if str(value).strip().isdigit() and not 1 <= int(value) <= 65535:
+            port = f"quorumshift_controller_port{given.of(hosts)}: {value!r}"
+            yield Problem(f"{port} is no port. Use a number from 1 to 65535.")
 
 
-def _ids(given: Given, forward: bool) -> Iterable[str]:
+def _connections(
+    given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]
+) -> Iterable[Problem]:
+    """Yield options of connections that contradict each other. The probe host opens the files that they name."""
+    for name, parse in (
+        ("quorumshift_client", Security.from_options),
+        ("quorumshift_controller_client", Security.from_options),
+        ("quorumshift_zookeeper_client", ZkSecurity.from_options),
+    ):
+        for value, hosts in given.values(name):
+            try:
+                parse(convert(specs[name], value), name)  # type: ignore[operator]
+            except SecurityError as error:
+                yield Problem(f"{error}{given.of(hosts)}.", "stops")
+            except (TypeError, ValueError):
+                continue  # the check of the values reports it
+
+
+def _super_users(
+    given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]
+) -> Iterable[Problem]:
+    name = "quorumshift_controller_super_users"
+    for value, hosts in given.values(name):
+        try:
+            principals = convert(specs[name], value) or []
+        except (TypeError, ValueError):
+            continue  # the check of the values reports it
+        untyped = [principal for principal in principals if not all(principal.partition(":"))]
+        if untyped:
+            yield Problem(
+                f"{name}{given.of(hosts)}: {untyped[0]!r} has no type. Write each as User:NAME. A name with a comma "
+                "needs a YAML list."
+            )
+
+
+def _durations(given: Given) -> Iterable[Problem]:
+    for value, hosts in given.values("quorumshift_soak"):
+        if isinstance(value, Unreadable):
+            continue
+        try:
+            soak_s = gates.seconds(value)
+        except ValueError as error:
+            yield Problem(f"quorumshift_soak{given.of(hosts)}: {error}.", "stops")
+            continue
+        if soak_s < SHORT_SOAK_S:
+            yield Problem(
+                f"quorumshift_soak{given.of(hosts)}: {value} is less than an hour. Finalization cannot be undone; the "
+                "soak shows faults before it. The default is 24h.",
+                "warns",
+            )
+
+
+def _ids(given: Given, forward: bool) -> Iterable[Problem]:
     by_id: dict[str, list[str]] = {}
     for host in dict.fromkeys([*given.brokers, *given.controllers]):
         value = given.hosts.get(host, {}).get("quorumshift_node_id")
         if value in (None, ""):
             if forward and host in given.controllers:
-                yield f"quorumshift_node_id ({host}): not set. Give each controller a number that no broker has."
+                yield Problem(
+                    f"quorumshift_node_id ({host}): not set. Give each controller a number that no broker has."
+                )
             continue
         if not str(value).strip().isdigit():
             if str(value).strip().startswith("-"):  # the check of types reports other text
-                yield f"quorumshift_node_id ({host}): {value!r} is no id. Use a number from 0 on."
+                yield Problem(f"quorumshift_node_id ({host}): {value!r} is no id. Use a number from 0 on.")
             continue
         by_id.setdefault(str(int(value)), []).append(host)
     for number, hosts in by_id.items():
         if len(hosts) > 1:
-            yield f"quorumshift_node_id: {shown(hosts)} have the same id, {number}. Give each an id of its own."
+            yield Problem(
+                f"quorumshift_node_id: {shown(hosts)} have the same id, {number}. Give each an id of its own."
+            )
+
+
+def _servers(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[Problem]:
+    """Yield ids of destination hosts and servers that do not fit each other."""
+    name, own = "zk_migrate_destination_servers", given.hosts.get(CONTROL_NODE, {})
+    try:
+        listed = convert(specs[name], own.get(name)) or {}
+    except (TypeError, ValueError):
+        return  # the check of the values reports it
+    servers = {str(number).strip() for number in listed}
+    for number in sorted(servers):
+        if not number.isdigit() or not 1 <= int(number) <= MOST_ZOOKEEPER_ID:
+            yield Problem(f"{name}: {number!r} is no id of a server. Use numbers from 1 to {MOST_ZOOKEEPER_ID}.")
+    by_id: dict[str, list[str]] = {}
+    for host in given.groups.get(_DESTINATION) or ():
+        value = given.hosts.get(host, {}).get("zk_migrate_myid")
+        if value in (None, ""):
+            yield Problem(f"zk_migrate_myid ({host}): not set. Set it to the host's id in {name}.")
+        elif not isinstance(value, Unreadable):
+            by_id.setdefault(str(value).strip(), []).append(host)
+    for number, hosts in by_id.items():
+        if len(hosts) > 1:
+            yield Problem(f"zk_migrate_myid: {shown(hosts)} have the same id, {number}. Give each an id of its own.")
+        elif listed and number not in servers:
+            yield Problem(
+                f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {shown(sorted(servers))}."
+            )
 
 
 class Unreadable:
@@ -202,9 +391,15 @@ def _seen(spec: Mapping, value: Any) -> str:
 
 def _reason(spec: Mapping, error: Exception) -> str:
     """Return what the type is; of a dictionary also which key is wrong."""
-    if spec.get("type") == "dict":
-        return " ".join(str(error).split()).rstrip(".")
-    return f"not of type {spec.get('type', 'str')}"
+    if spec.get("type") != "dict":
+        return f"not of type {spec.get('type', 'str')}"
+    text = " ".join(str(error).split()).rstrip(".")
+    unknown = re.match(r"value\.(\w+)\. Supported parameters include: ", text)
+    if unknown:
+        near = difflib.get_close_matches(unknown.group(1), list(spec.get("options") or ()), 1, 0.6)
+        meant = f"Did you mean {near[0]}?" if near else f"Options: {', '.join(spec.get('options') or ())}"
+        return f"{unknown.group(1)} is no option. {meant}"
+    return re.sub(r" found in value$", "", re.sub(r"^value of ", "", text))
 
 
 def _lines(spec: Mapping) -> list[str]:

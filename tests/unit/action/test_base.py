@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
@@ -26,6 +28,34 @@ def test_a_part_of_a_run_is_rejected(harness, variables, cliargs, why):
     assert harness.asked == []
 
 
+@pytest.mark.parametrize(
+    ("version", "refused"), [("2.18.9", True), ("2.9", True), ("2.19.0rc1", False), ("3.0", False)]
+)
+def test_an_old_ansible_is_refused_by_the_first_action(harness, monkeypatch, version, refused):
+    monkeypatch.setattr(base, "ansible_version", version)
+    result = harness.run("digest_key", {}, {"changed": True})
+    assert result.get("failed", False) is refused and (harness.asked == []) is refused
+    if refused:
+        assert result["msg"].startswith(f"ansible-core {version} is too old: 2.19 or newer is needed. pip install")
+
+
+def test_a_module_that_did_not_start_says_why(harness, monkeypatch):
+    answered = {
+        "failed": True,
+        "module_stdout": "",
+        "module_stderr": "SyntaxError: x",
+        "_ansible_parsed": False,
+        "rc": 1,
+    }
+    monkeypatch.setattr(base.ActionBase, "_execute_module", lambda self, **_args: dict(answered))
+    monkeypatch.setattr(base.ActionBase, "_low_level_execute_command", lambda self, _command: {"stdout": "Python 3 6"})
+    action = object.__new__(base.QuorumshiftAction)
+    action.vars, action.host = {}, "b1"
+    action._task = SimpleNamespace(resolved_action="quorumshift.kafka.node_facts", action="node_facts")
+    result = action.module({})
+    assert result["msg"].startswith("b1: Python 3.6 is too old: /usr/bin/python3. ") and "module_stderr" not in result
+
+
 def test_other_tags_to_skip_exclude_no_task(harness):
     assert "failed" not in harness.run("digest_key", {}, {}, variables={"ansible_skip_tags": ["molecule-notest"]})
 
@@ -42,6 +72,12 @@ def test_every_failure_is_journaled_with_its_host(harness):
     harness.run("digest_key", {}, {"failed": True, "msg": "no space"}, host="b1")
     (event,) = harness.events("failed")
     assert (event["host"], event["reason"], event["task"]) == ("b1", "no space", "task digest_key")
+
+
+def test_a_journal_that_cannot_be_written_hides_no_reason(harness, tmp_path):
+    (tmp_path / "file").write_text("")
+    harness.variables["quorumshift_artifacts_dir"] = str(tmp_path / "file")
+    assert harness.run("digest_key", {}, {"failed": True, "msg": "no space"}, host="b1")["msg"] == "no space"
 
 
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):

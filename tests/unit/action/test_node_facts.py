@@ -40,6 +40,19 @@ def test_the_reading_is_timed(harness):
     assert before <= asked <= arrived <= time.time() and harness.asked[0]["role"] == "broker"
 
 
+@pytest.mark.parametrize("tolerated", [True, False])
+def test_what_cannot_be_read_is_a_fact_in_the_first_reading_alone(harness, tolerated):
+    failed = {"failed": True, "msg": "/etc/kafka: Permission denied."}
+    result = harness.run("node_facts", {"failure_is_fact": tolerated}, failed, host="b1")
+    assert result.get("failed", False) is not tolerated and ("unread" in result) is tolerated
+    assert not tolerated or "    b1: /etc/kafka: Permission denied." in harness.printed
+
+
+def test_a_part_of_a_run_is_refused_in_the_first_reading_too(harness):
+    result = harness.run("node_facts", {"failure_is_fact": True}, {}, host="b1", variables={"ansible_limit": "b1"})
+    assert result["failed"] and "--limit b1 excludes hosts" in result["msg"]
+
+
 def test_another_subset_is_read_as_it_is_asked(harness):
     result = harness.run("node_facts", {"gather_subset": ["replicas"]}, {"replicas": {}}, host="b1")
     assert result == {"replicas": {}} and harness.asked[0]["service"] == "kafka"

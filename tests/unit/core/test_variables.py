@@ -6,16 +6,22 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 
 import pytest
+import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
+
+from tools.checkout import checkout_files
+from tools.role_specs import ROOT
 
 GROUPS = {"kafka_broker": ["b1", "b2", "b3"], "kafka_controller": ["c1", "c2", "c3"]}
 EVERYWHERE = {
     "quorumshift_bootstrap_servers": "b1:9094,b2:9094",
     "quorumshift_zookeeper_connect": "z1:2181,z2:2181/kafka",
-    "quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_password": "hunter2"},
+    "quorumshift_client": {"security_protocol": "SSL", "ssl_keypassword": "hunter2", "ssl_certfile": "/x"},
 }
 HOSTS = {
     "localhost": {},
@@ -24,19 +30,23 @@ HOSTS = {
 }
 
 
-def inventory(everywhere=(), hosts=None, drop=(), **groups):
+def inventory(everywhere=(), hosts=None, drop=(), typed=(), **groups):
     found = {host: {**EVERYWHERE, **dict(everywhere), **own} for host, own in copy.deepcopy(HOSTS).items()}
     for name in drop:
         for own in found.values():
             own.pop(name, None)
     for host, own in (hosts or {}).items():
         found.setdefault(host, {}).update(own)
-    return variables.Given(found, {**GROUPS, **groups})
+    return variables.Given(found, {**GROUPS, **groups}, typed)
 
 
-def problems(given, forward=True):
+def all_problems(given, forward=True, needs=variables.NOTHING_MORE):
     args = (variable_specs.specs(), variable_specs.cluster_wide(), variable_specs.known(), variable_specs.convert)
-    return variables.problems(given, *args, forward=forward)
+    return variables.problems(given, *args, forward=forward, needs=needs)
+
+
+def problems(given, forward=True, needs=variables.NOTHING_MORE):
+    return [problem.text for problem in all_problems(given, forward, needs)]
 
 
 def test_a_right_inventory_has_no_problem():
@@ -44,11 +54,50 @@ def test_a_right_inventory_has_no_problem():
 
 
 CASES = [
+    (
+        inventory({"quorumshift_exclude_hosts": "b1, broker9"}),
+        "quorumshift_exclude_hosts: the inventory has no host broker9",
+        "Use the name",
+    ),
+    (inventory({"quorumshift_probe_host": "b9"}), "quorumshift_probe_host: the inventory has no host b9", "Use"),
+    (
+        inventory({"quorumshift_client": {"sasl_pasword": "x"}}),
+        "sasl_pasword is no option",
+        "Did you mean sasl_password?",
+    ),
     (inventory({"quorumshift_soack": "12h"}), "quorumshift_soack: no variable", "Did you mean quorumshift_soak?"),
     (inventory({"quorumshift_finalise_token": "x"}), "quorumshift_finalise_token:", "quorumshift_finalize_token?"),
     (inventory({"quorumshift_unheard_of_thing": 1}), "quorumshift_unheard_of_thing:", "README of the role"),
     (inventory({"restart_rolse": "broker"}), "restart_rolse:", "Did you mean restart_roles?"),
     (inventory({"zk_migrate_conect": "x"}, {}), "zk_migrate_conect:", "Did you mean zk_migrate_connect?"),
+    (inventory({"restart_roles": "contoller"}), "restart_roles: 'contoller'", "Did you mean controller?"),
+    (inventory({"restart_roles": []}), "restart_roles is empty", "broker or controller"),
+    (inventory({"restart_frequency": 1}, typed={"restart_frequency"}), "restart_frequency: no variable", "README"),
+    (inventory({"quorumshift_soak": 12}), "quorumshift_soak: '12' has no unit", "use 12h"),
+    (inventory({"quorumshift_soak": "1.5"}), "quorumshift_soak: '1.5' has no unit", "use 1.5h"),
+    (inventory({"quorumshift_soak": "1w"}), "quorumshift_soak: '1w' is not a duration", "2d"),
+    (inventory({"quorumshift_soak": "59m"}), "quorumshift_soak: 59m is less than an hour", "cannot be undone"),
+    (inventory(kafka_controller=["c1", "c2"]), "kafka_controller has 2 hosts", "3 or 5"),
+    (
+        inventory({"quorumshift_client": {"sasl_username": "u"}}),
+        "quorumshift_client.sasl_username has no effect",
+        "PLAINTEXT",
+    ),
+    (
+        inventory({"quorumshift_client": '{"security_protocol": "SASL_SSL"}'}),
+        "quorumshift_client.sasl_mechanism: missing",
+        "SCRAM",
+    ),
+    (
+        inventory({"quorumshift_zookeeper_client": {"auth": "hunter2"}}),
+        "quorumshift_zookeeper_client.auth must have the form",
+        "user:password",
+    ),
+    (
+        inventory({"quorumshift_controller_super_users": "User:CN=kafka,OU=ops"}),
+        "quorumshift_controller_super_users: 'OU=ops' has no type",
+        "YAML list",
+    ),
     (inventory({"quorumshift_verify": "maybe"}), "quorumshift_verify: 'maybe'", "not of type bool"),
     (inventory({"quorumshift_stable_s": "ten"}), "quorumshift_stable_s: 'ten'", "not of type float"),
     (inventory({"quorumshift_controller_protocol": "SLL"}), "quorumshift_controller_protocol: 'SLL'", "SSL?"),
@@ -102,24 +151,137 @@ def test_controllers_are_needed_by_a_migration_alone():
     assert problems(inventory(kafka_controller=[]), forward=False) == []
 
 
+def test_status_goes_on_with_all_but_what_keeps_it_from_reading():
+    given = inventory({"quorumshift_soack": "1h", "quorumshift_stable_s": "ten", "restart_pace_s": "1m"})
+    severities = {problem.text.split(":")[0]: problem.severity for problem in all_problems(given)}
+    assert severities == {"quorumshift_soack": "fails", "quorumshift_stable_s": "stops", "restart_pace_s": "fails"}
+
+
+SERVERS = {11: "z1:2888:3888", 12: "z2:2888:3888"}
+MOVE = {
+    "zk_migrate_source_connect": "s1:2181/kafka",
+    "zk_migrate_destination_connect": "z1:2181,z2:2181/kafka",
+    "zk_migrate_destination_servers": SERVERS,
+}
+MOVE_NEEDS = variables.Needs(groups=["zookeeper_destination"], variables=list(MOVE))
+
+
+def move(everywhere=(), myids=(11, 12), drop=()):
+    hosts = {f"z{at}": {} if number is None else {"zk_migrate_myid": number} for at, number in enumerate(myids, 1)}
+    return inventory({**MOVE, **dict(everywhere)}, hosts, drop, zookeeper_destination=list(hosts), kafka_controller=[])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (move(), None),
+        (move({"zk_migrate_destination_servers": json.dumps(SERVERS)}, ("11", " 12")), None),
+        (move(drop=["zk_migrate_source_connect"]), "zk_migrate_source_connect is not set"),
+        (move(myids=(11, None)), "zk_migrate_myid (z2): not set"),
+        (move(myids=(11, 11)), "zk_migrate_myid: z1, z2 have the same id, 11"),
+        (move(myids=(11, 13)), "zk_migrate_myid (z2): 13 is no id of zk_migrate_destination_servers. It has 11, 12"),
+        (move({"zk_migrate_destination_servers": {255: "z1:2888:3888", 11: ""}}), "'255' is no id of a server"),
+        (move({"zk_migrate_destination_servers": "z1"}, (11,)), "zk_migrate_destination_servers"),
+        (move({}, ()), "no host in the group zookeeper_destination"),
+    ],
+)
+def test_a_move_to_another_ensemble_needs_its_servers_by_id(given, said):
+    found = problems(given, forward=False, needs=MOVE_NEEDS)
+    assert any(said in text for text in found) if said else found == [], found
+
+
+@pytest.mark.parametrize(
+    ("set_here", "said"),
+    [
+        ({}, "None is set."),
+        ({"reassign_drain": 0}, None),
+        ({"reassign_drain": "", "reassign_add": "3"}, None),
+        ({"reassign_drain": 3, "reassign_cancel": "false"}, None),
+        ({"reassign_drain": 3, "reassign_cancel": "yes"}, "reassign_drain and reassign_cancel are set."),
+    ],
+)
+def test_exactly_one_of_several_variables(set_here, said):
+    needs = variables.Needs(one_of=["reassign_drain", "reassign_add", "reassign_cancel"])
+    found = [text for text in problems(inventory(set_here), needs=needs) if text.startswith("Set exactly one")]
+    assert said in found[0] if said else found == []
+
+
+@pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/\w+\.yml", name)])
+def test_each_playbook_checks_the_inventory_first(name):
+    first = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))[0]
+    assert first["ansible.builtin.import_playbook"] == "parts/check_inventory.yml"
+
+
 TEXTS = {
     "bool": ("false", False),
     "int": ("7", 7),
     "float": ("2.5", 2.5),
-    "list": ("a,b", ["a", "b"]),
+    "list": ("1, 2", ["1", "2"]),
     "dict": ('{"a": 1}', {"a": 1}),
 }
+OF_ELEMENTS = {"int": ("1, 2", [1, 2])}
 
 
 @pytest.mark.parametrize("name", sorted(variable_specs.specs()))
 def test_each_variable_may_be_text_as_from_a_survey(name):
     spec = variable_specs.specs()[name]
     kind = spec.get("type", "str")
-    if kind in TEXTS and not spec.get("options") and spec.get("elements") != "dict":
-        text, value = TEXTS[kind]
-        elements = {"int": (text.replace("a", "1").replace("b", "2"), [1, 2])}.get(spec.get("elements", ""))
-        text, value = elements or (text, value)
+    if spec.get("options") and kind == "dict":
+        option = next(key for key, one in spec["options"].items() if one["type"] == "str")
+        value = {option: (spec["options"][option].get("choices") or ["x"])[0]}
+        typed = variable_specs.typed(name, json.dumps(value))
+        assert {key: typed[key] for key in value} == value
+    elif spec.get("elements") == "dict":
+        if not name.startswith(variables.PREFIXES):
+            return  # no operator sets it
+        (found,) = (text for text in problems(inventory({name: "x"})) if text.startswith(name))
+        assert "not of type list" in found  # only YAML has it
+    elif kind in TEXTS:
+        text, value = OF_ELEMENTS.get(spec.get("elements", ""), TEXTS[kind]) if kind == "list" else TEXTS[kind]
         assert variable_specs.typed(name, text) == value
         assert variable_specs.typed(name, value) == value
-    elif kind not in TEXTS:
+        assert [text for text in problems(inventory({name: text})) if "not of type" in text] == []
+    else:
         assert variable_specs.typed(name, "~/x") == "~/x"  # a path is of its host
+
+
+def expressions():
+    """Yield (file, expression) of each Jinja expression and condition of playbooks and roles."""
+    for name in checkout_files():
+        if re.match(r"(playbooks|roles/\w+/(tasks|vars))/.*\.yml$", name):
+            yield from ((name, found) for found in of_node(yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))))
+
+
+def of_node(node, condition=False):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from of_node(value, key in ("when", "that", "until", "failed_when", "changed_when"))
+    elif isinstance(node, list):
+        for value in node:
+            yield from of_node(value, condition)
+    elif isinstance(node, str):
+        yield from re.findall(r"\{\{(.*?)\}\}", node, re.DOTALL) or ([node] if condition else [])
+
+
+# An expression that is nothing but the variable, with its default: the option of a module converts it
+ELSE = r" else {name}\s*$"
+PASSED_ON = r"\s*{name}( \| default\([^)]*\)| (if {name} (is not none|not in \[none, ''\])) else omit| or omit)*\s*"
+CONVERTED = r"\b{name}( \| default\([^)]*\))? \| (bool|int|float|string)\b"
+SET_BY_PLAYBOOKS = ("verify_", "controllers_", "rollback_gate_token", "restart_ready", "prepare_", "quorumshift_needed")
+
+
+def test_text_of_every_type_means_in_an_expression_what_its_value_means():
+    """AWX surveys and -e send text. In Jinja the text `false` is true, and text has no items."""
+    wrong = []
+    for file, written in expressions():
+        expression = re.sub(r"'[^']*'", "''", written)
+        for name, spec in variable_specs.specs().items():
+            kind = spec.get("type", "str")
+            if kind not in ("bool", "int", "float", "dict") or name.startswith(SET_BY_PLAYBOOKS):
+                continue
+            if re.fullmatch(PASSED_ON.format(name=name), expression):
+                continue
+            left = re.sub(CONVERTED.format(name=name), "", re.sub(ELSE.format(name=name), "", expression))
+            if re.search(rf"\b{name}\b", left):
+                wrong.append(f"{file}: {' '.join(expression.split())} ({name}, {kind})")
+    assert sorted(wrong) == []

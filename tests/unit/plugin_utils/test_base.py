@@ -58,8 +58,17 @@ def test_every_fork_gets_the_same_key(tmp_path):
             },
             "it is unreachable: Failed to connect to the host via ssh: ssh: connect to host b2 port 22: timed out",
         ),
-        ({"failed": True, "msg": "no Python there"}, "its facts could not be read: no Python there"),
+        (
+            {
+                "unreachable": True,
+                "msg": 'Task failed: Data could not be sent to remote host "b2". Make sure this host can be reached '
+                "over ssh: ssh: connect to host b2 port 22: Connection refused",
+            },
+            "it is unreachable: ssh: connect to host b2 port 22: Connection refused",
+        ),
+        ({"changed": False, "unread": "b2: it is damaged."}, "its facts could not be read: it is damaged"),
+        ({"failed": True, "msg": "b2: there is no Python."}, "its facts could not be read: there is no Python"),
     ],
 )
 def test_message_says_why_the_facts_are_missing(gathered, message):
-    assert unread(gathered) == message
+    assert unread("b2", gathered) == message

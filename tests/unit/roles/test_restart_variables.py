@@ -52,9 +52,10 @@ def play(path, *words):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("restart_roles=contoller", "Got no match for: contoller"),
-        ('{"restart_roles": []}', "restart_roles is empty"),
-        ("restart_pace_s=1m", "restart_pace_s"),
+        ("restart_roles=contoller", "restart_roles: 'contoller': no such choice. Did you mean controller?"),
+        ('{"restart_roles": []}', "restart_roles is empty. Use broker or controller, or leave it out."),
+        ("restart_pace_s=1m", "restart_pace_s: '1m': not of type int."),
+        ("restart_concurency=2", "no variable of this collection has this name. Did you mean restart_concurrency?"),
     ],
 )
 def test_a_wrong_value_stops_the_run_before_it_begins(given, said):

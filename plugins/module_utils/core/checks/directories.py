@@ -9,6 +9,7 @@ from typing import Iterable
 
 from .. import config_values, phase, zk_metadata
 from .facts import Facts, Finding, logs_of
+from .inventory import missing_directories
 
 MIB = 1 << 20
 # The active segment of the metadata log grows to 1 GiB (metadata.log.segment.bytes) before a snapshot replaces it.
@@ -121,17 +122,14 @@ def controller_directories(facts: Facts) -> Iterable[Finding]:
 def log_directories(facts: Facts) -> Iterable[Finding]:
     """Yield the log directories that are missing, offline, or of another broker or version."""
     for host, node in sorted(facts.brokers.items()):
+        yield from missing_directories(host, node)
         runs_with = config_values.log_dirs(facts.running.get(host) or {})
         for directory in node.get("log_dirs") or []:
             path, meta = directory["path"], directory.get("meta") or {}
             stored = meta.get("node.id", meta.get("broker.id"))
             if not directory.get("exists") or directory.get("error"):
-                problem = f"cannot be read: {directory['error']}" if directory.get("error") else "does not exist"
-                yield Finding(
-                    f"{host}: log directory {path} {problem}",
-                    "fix it: a broker in migration mode halts when a log directory fails (KAFKA-16431)",
-                )
-            elif directory.get("in_use") is False and path in runs_with:
+                continue
+            if directory.get("in_use") is False and path in runs_with:
                 yield Finding(
                     f"{host}: the broker has taken its log directory {path} offline",
                     "find the cause in its log (`Stopping serving logs in dir`), fix it and restart the broker: in "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
+from ...facts import NodeFacts
 from .. import kraft_config, phase, releases
 from ..advice import own_words, shown
 from . import replicas
@@ -37,32 +38,50 @@ def groups(facts: Facts) -> Iterable[Finding]:
 def reached(facts: Facts) -> Iterable[Finding]:
     """Yield each host that was not reached, and each properties file and service that was not found."""
     for host, node in sorted(facts.cluster["nodes"].items()):
-        file, service = node.get("file") or {}, node.get("service") or {}
         if not node.get("reached"):
             yield Finding(
                 f"{host} was not reached: {node.get('error')}",
                 f"fix the connection or the inventory: ansible -i INVENTORY {host} -m ansible.builtin.ping",
             )
-        elif file.get("error"):
-            denied = "Permission denied" in file["error"]
-            yield Finding(
-                f"{host}: {file['error']}",
-                "set ansible_become: the tool reads and writes it as root" if denied else "fix the file",
-            )
-        elif node["role"] == "broker" and not file.get("exists"):
-            yield Finding(
-                f"{host} has no file {file.get('path')}",
-                "set quorumshift_broker_config_file to the broker's properties file",
-            )
-        elif not service.get("exists", True):
-            yield Finding(
-                f"{host} has no service {service['name']}",
-                f"set quorumshift_{node['role']}_service, or install its unit",
-            )
+        else:
+            yield from missing(host, node)
         if node["role"] == "controller" and node.get("version") and not node.get("storage_tool", True):
             yield Finding(
                 f"{host} has no kafka-storage.sh and no kafka-storage, which formats the controller's log directory",
                 "set quorumshift_kafka_home to the directory that has it in bin/ (/usr for Confluent's packages)",
+            )
+
+
+def missing(host: str, node: NodeFacts) -> Iterable[Finding]:
+    """Yield the properties file or service that a host lacks, or the file that could not be read. The tool writes a
+    controller's file."""
+    file, service = node.get("file") or {}, node.get("service") or {}
+    if file.get("error"):
+        denied = "Permission denied" in file["error"]
+        yield Finding(
+            f"{host}: {file['error']}",
+            "set ansible_become: the tool reads and writes it as root" if denied else "fix the file",
+        )
+    elif node["role"] == "broker" and not file.get("exists"):
+        yield Finding(
+            f"{host} has no file {file.get('path')}",
+            "set quorumshift_broker_config_file to the broker's properties file",
+        )
+    elif not service.get("exists", True):
+        yield Finding(
+            f"{host} has no service {service['name']}",
+            f"set quorumshift_{node['role']}_service, or install its unit",
+        )
+
+
+def missing_directories(host: str, node: NodeFacts) -> Iterable[Finding]:
+    """Yield the log directories that a broker lacks, or that cannot be read."""
+    for directory in node.get("log_dirs") or []:
+        if not directory.get("exists") or directory.get("error"):
+            problem = f"cannot be read: {directory['error']}" if directory.get("error") else "does not exist"
+            yield Finding(
+                f"{host}: log directory {directory['path']} {problem}",
+                "fix it: a broker in migration mode halts when a log directory fails (KAFKA-16431)",
             )
 
 
