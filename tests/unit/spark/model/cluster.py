@@ -324,10 +324,17 @@ class Entry(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What a cluster must not do, and when it had its effect (Cluster.clock)."""
+    """What a cluster must not do, when it had its effect (Cluster.clock), and the znode where it shows; `below`: and at
+    each below it."""
 
     what: str
     at: int
+    path: str = ""
+    below: bool = False
+
+    def is_at(self, path: str) -> bool:
+        """Return whether it shows at a znode."""
+        return bool(self.path) and (path == self.path or (self.below and path.startswith(f"{self.path}/")))
 
 
 class Cluster:
@@ -412,7 +419,7 @@ class Cluster:
                 node = self.tree.nodes.get(path)
                 if (node.data if node else None) == now.get(path):
                     continue  # it went with the znode above it
-                self.faults.append(Fault(f"ZooKeeper rejects {path}", self.clock))
+                self.faults.append(Fault(f"ZooKeeper rejects {path}", self.clock, path))
             elif path in now:
                 self.tree.write(path, now[path])
             elif empty is KeepEmpty and path.startswith(znodes.CONFIG) and not self._of_removed_topic(path, now):
@@ -570,7 +577,7 @@ class Cluster:
             self.scarred = self.scarred or path.startswith(znodes.TOPICS)
         else:
             self.tree.write(path, _other(path, self.tree.nodes[path].data or b"{}"))
-        self.faults.append(Fault(f"ZooKeeper was changed at {path}", self.clock))
+        self.faults.append(Fault(f"ZooKeeper was changed at {path}", self.clock, path, removes))
 
     def reject(self, number: int) -> None:
         """Let ZooKeeper reject the writes of a znode from now on."""
@@ -600,8 +607,8 @@ class Cluster:
             found.append("the log")
         # What was not changed has the form that it had
         wanted = content(self.of_log if self.mode == KRAFT else self.truth, later.block_of)
-        if _plain(later.tree.leaves()) != _plain(wanted):
-            found.append("ZooKeeper")
+        ours, theirs = _plain(later.tree.leaves()), _plain(wanted)
+        found += [f"ZooKeeper: {path}" for path in sorted({*ours, *theirs}) if ours.get(path) != theirs.get(path)]
         for number, broker in self.brokers.items():
             if broker["stuck"] and broker["at"] < len(self.log):
                 found.append(f"broker {number}")
