@@ -107,7 +107,7 @@ def test_an_election_after_the_copy_leaves_undecided_what_changed_before_it():
 
 def test_a_topic_that_zookeeper_still_had_at_the_baseline_and_that_is_created_again_is_no_difference():
     """The log removed it before the baseline, in which ZooKeeper was behind. Seed 31360."""
-    removed = [("copy",), CREATE_A, ("change", ("delete", "a"))]
+    removed = [("copy",), CREATE_A, ("mirror", 9), ("change", ("delete", "a"))]
     late = [[], [], [("mirror", 9), ("follow", 9)]]
     again = [gate("after_copy", *late), CREATE_A, ("mirror", 9), ("follow", 9), gate("before_kraft")]
     assert last([*removed, *again]) == "pass"
