@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pathlib
 import pickle
 import re
 import subprocess
@@ -19,6 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from confluent_kafka import TopicCollection
 from confluent_kafka import admin as kafka
 from quorumshift_spark import normal_form as form
+from quorumshift_spark import rules
 from quorumshift_spark.normal_form import key_of
 from quorumshift_spark.views import Absent, Statement, ViewError
 from quorumshift_spark.views.brokers import BrokerView, parsed
@@ -365,6 +367,49 @@ def test_principal_without_permission_is_an_error(cluster, password, message):
     security = Security.from_options({**LOGIN, "sasl_username": "mallory", "sasl_password": password})
     with pytest.raises(ViewError, match=message):
         read(BrokerView(1, cluster.broker.listeners["SASL_PLAINTEXT"], form.Digests(None), security))
+
+
+@pytest.fixture(scope="module")
+def foreign():
+    """A broker whose authorizer is not Kafka's; it does what the file `does` says (ForeignAuthorizer.java)."""
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("spark_brokers_foreign"))
+        does = home / "does"
+        does.write_text("lists")
+        zookeeper = stack.enter_context(servers.zookeeper(home))
+        settings = {"authorizer.class.name": "ForeignAuthorizer", "foreign.authorizer.does": str(does)}
+        server = servers.zk_broker(home, 1, zookeeper.connect, settings)
+        server.add_classes(servers.compile_java(pathlib.Path(__file__).with_name("ForeignAuthorizer.java"), home))
+        broker = stack.enter_context(server)
+        yield SimpleNamespace(broker=broker, does=does)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("fails", r"its authorizer ForeignAuthorizer does not list ACLs \(UNKNOWN_SERVER_ERROR"),
+        ("none", r"its authorizer ForeignAuthorizer does not list ACLs \(none is listed\)"),
+        ("lists", None),
+    ],
+)
+def test_an_authorizer_that_does_not_list_acls_is_named_and_no_error(foreign, does, said):
+    foreign.does.write_text(does)
+    the_view = BrokerView(1, foreign.broker.address, form.Digests(b"key"))
+    not_served = the_view.probe().not_served
+    assert ("acl" in the_view.kinds) == (said is None)
+    if said:
+        assert re.match(said, not_served["acl"])
+        assert rules.off_everywhere({"broker:1": not_served}) == ["acl", "delegation_token"]
+    else:
+        assert "acl" not in not_served
+        assert len(of_kind(read(the_view)[0], "acl")) == 1
+
+
+def test_a_client_that_may_not_ask_for_acls_is_an_error_also_with_another_authorizer(foreign):
+    """Otherwise the ACLs would count as off on every broker, and the gate would open."""
+    foreign.does.write_text("denies")
+    with pytest.raises(ViewError, match="DescribeAcls returned CLUSTER_AUTHORIZATION_FAILED"):
+        BrokerView(1, foreign.broker.address, form.Digests(b"key")).probe()
 
 
 def test_offset_shows_stale_metadata(cluster):

@@ -54,6 +54,8 @@ _UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
 # Not authorized for the cluster or the group; a release of Kafka that has no configs of this kind
 _NOT_DESCRIBED = (29, 30, _INVALID_REQUEST)
 _NOT_SERVED = {"acl": (54,), "delegation_token": (61, 64)}  # no authorizer; no tokens, or not at this listener
+# What a client gets where an authorizer does not implement the list of ACLs: UnsupportedOperationException is -1
+_NOT_LISTED = (-1, 0, 35, _INVALID_REQUEST, 54)
 _SMALL = 1000  # bytes of an answer that is not kept
 
 _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records and not in metadata (KRaftVersion)
@@ -455,9 +457,11 @@ class _Requester:
         """Find out whether an authorizer that is not Kafka's lists ACLs.
 
         It need not (Authorizer.acls): it fails, or it lists none, and its rules are elsewhere. Then ACLs that Kafka's
-        own authorizer left in the store count for none.
+        own authorizer left in the store count for none. That the client may not ask shows nothing.
         """
         response = requests.read(requests.DESCRIBE_ACLS, self._request_raw(requests.DESCRIBE_ACLS, requests.acls()))
+        if response["errorCode"] not in _NOT_LISTED:
+            self._check(requests.DESCRIBE_ACLS, response)
         if response["errorCode"] or not response["resources"]:
             found = _error_text(response) if response["errorCode"] else "none is listed"
             self.not_served["acl"] = f"its authorizer {authorizer} does not list ACLs ({found})"
