@@ -115,7 +115,7 @@ _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 _BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
 _NEW_BASELINE = (
     "If clients did that, start a new baseline: remove the directory baseline of this cluster among the run artifacts. "
-    "After finalization no gate passes without one: quorumshift_verify: false ends the run uncompared"
+    "After finalization no gate opens without one: quorumshift_verify: false ends the run uncompared"
 )
 
 

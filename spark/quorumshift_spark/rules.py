@@ -490,11 +490,16 @@ _OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED|does not lis
 
 NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
     (
-        "RegisterBrokerRecord, but for what kind broker has: incarnation id, supported features, controlled shutdown, "
-        "migrating ZooKeeper broker",
+        "RegisterBrokerRecord and BrokerRegistrationChangeRecord, but for what kind broker has: incarnation id, "
+        "supported features, controlled shutdown, migrating ZooKeeper broker",
         "new with every start; the phase and each admission read them from the quorum",
     ),
-    ("RegisterControllerRecord", "new with every start; whether each voter is ready decides the phase"),
+    ("UnregisterBrokerRecord: epoch", "the broker is gone, whatever its epoch was"),
+    (
+        "RegisterControllerRecord and UnregisterControllerRecord",
+        "new with every start; whether each voter is ready decides the phase",
+    ),
+    ("AccessControlEntryRecord: id", "random; ACLs are compared by content"),
     (
         "ProducerIdsRecord: broker id and epoch",
         "which broker got the last block, and nothing reads it again; the next id is compared",

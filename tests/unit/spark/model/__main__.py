@@ -4,7 +4,7 @@
 """Play random histories of the model: ``python -m tests.unit.spark.model [--first SEED] [--histories N]``.
 
 Prints how the gates decided, and each seed at which one said what it must not, shortened. Exit code 1 if there is one.
-A seed is played again with ``--first SEED --histories 1``.
+A seed is played again with ``make model SEED=N``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 """Random histories of the model's cluster, with gates. Each seed is one history.
 
 The history knows the truth. A gate must not pass on what was diverged before its last readings, and must not say
-`differ` of what is equal. `incomplete` is allowed, and counted; on an equal cluster, what it tells the operator to do
-must open the gate.
+`differ` of what is equal. `incomplete` is allowed, and counted; on an equal cluster, what it says to do must open
+the gate.
 """
 
 from __future__ import annotations
