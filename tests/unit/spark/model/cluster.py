@@ -324,17 +324,10 @@ class Entry(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What a cluster must not do, when it had its effect (Cluster.clock), and the znode where it shows; `below`: and at
-    each below it."""
+    """What a cluster must not do, and when it had its effect (Cluster.clock)."""
 
     what: str
     at: int
-    path: str = ""
-    below: bool = False
-
-    def is_at(self, path: str) -> bool:
-        """Return whether it shows at a znode."""
-        return bool(self.path) and (path == self.path or (self.below and path.startswith(f"{self.path}/")))
 
 
 class Cluster:
@@ -419,7 +412,7 @@ class Cluster:
                 node = self.tree.nodes.get(path)
                 if (node.data if node else None) == now.get(path):
                     continue  # it went with the znode above it
-                self.faults.append(Fault(f"ZooKeeper rejects {path}", self.clock, path))
+                self.faults.append(Fault(f"ZooKeeper rejects {path}", self.clock))
             elif path in now:
                 self.tree.write(path, now[path])
             elif empty is KeepEmpty and path.startswith(znodes.CONFIG) and not self._of_removed_topic(path, now):
@@ -577,7 +570,7 @@ class Cluster:
             self.scarred = self.scarred or path.startswith(znodes.TOPICS)
         else:
             self.tree.write(path, _other(path, self.tree.nodes[path].data or b"{}"))
-        self.faults.append(Fault(f"ZooKeeper was changed at {path}", self.clock, path, removes))
+        self.faults.append(Fault(f"ZooKeeper was changed at {path}", self.clock))
 
     def reject(self, number: int) -> None:
         """Let ZooKeeper reject the writes of a znode from now on."""
@@ -597,12 +590,16 @@ class Cluster:
         self.truth, self.lost = self.of_log, None
         self.faults = [one for one in self.faults if not one.what.startswith("the copy")]
 
-    def diverged(self) -> List[str]:
-        """Return what differs from the truth once all that is due was written."""
+    def with_all_written(self) -> Cluster:
+        """Return the cluster once ZooKeeper has all that is due."""
         later = copy.copy(self)
         later.tree, later.faults = self.tree.copied(), []
         later.mirror(len(self.log))
-        found = []
+        return later
+
+    def diverged(self) -> List[str]:
+        """Return what differs from the truth once all that is due was written."""
+        later, found = self.with_all_written(), []
         if self.mode == KRAFT and _compared(self.of_log) != _compared(self.truth):
             found.append("the log")
         # What was not changed has the form that it had
