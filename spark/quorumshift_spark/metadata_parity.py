@@ -112,13 +112,23 @@ class _Run:
                 self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
                 self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
-                    entities = writing.result() if writing else self._write_entities(rows, readings, registered)
-                    self.result["files"][ENTITIES] = results.file_facts(*entities)
-                    signature = entities[0] + baseline.SIGNATURE
-                    self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
+                    self._keep(writing.result() if writing else self._write_entities(rows, readings, registered), read)
                 elif writing and not writing.exception():
-                    for suffix in ("", baseline.SIGNATURE):  # no later gate may compare with it
-                        os.unlink(writing.result()[0] + suffix)
+                    _discard(writing.result()[0])
+
+    def _keep(self, entities: Tuple[str, int], read: parity.Read) -> None:
+        """Name the next gate's baseline in the result, unless Spark read a source twice."""
+        again = read.again()
+        if again:
+            _discard(entities[0])
+            reason = (
+                f"{', '.join(again)}: Spark lost executors with the rows, and read the source again, at another time"
+            )
+            self.result.update(verdict=results.INCOMPLETE, reasons=[f"{reason}. Run the playbook again"])
+            return
+        signature = entities[0] + baseline.SIGNATURE
+        self.result["files"][ENTITIES] = results.file_facts(*entities)
+        self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -365,6 +375,12 @@ class _Run:
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
+
+
+def _discard(path: str) -> None:
+    """Remove entities with which no later gate may compare."""
+    for suffix in ("", baseline.SIGNATURE):
+        os.unlink(path + suffix)
 
 
 def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:

@@ -1023,7 +1023,7 @@ def overwritten() -> Row:
     return Row(
         "a topic config is only in ZooKeeper until the controller overwrites it, while the gate runs",
         undecided("config", ["topic", "twice", "retention.ms"], "had another value at the first reading"),
-        lambda client: client.create("/config/topics/twice", b'{"version":1,"config":{"retention.ms":"9333"}}'),
+        lambda client: client.set("/config/topics/twice", b'{"version":1,"config":{"retention.ms":"9333"}}'),
         keys("config", ["topic", "twice", "max.message.bytes"]),
     )
 
