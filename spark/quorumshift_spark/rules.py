@@ -510,7 +510,7 @@ NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
     ),
     ("NoOpRecord and the markers of transactions", "they set nothing; records of aborted transactions are dropped"),
     (
-        "a config of a group or of client metrics that only a broker has",
+        "a config of a group that only a broker has",
         "no broker lists them: it is asked for those in the log. A broker with an old image is found by its offset",
     ),
     ("settings with a listener's prefix, such as listener.name.x.principal.builder.class", "each node has its own"),

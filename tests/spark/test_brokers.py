@@ -343,6 +343,17 @@ def test_probe_names_what_a_listener_does_not_serve(cluster):
     assert "delegation_token" not in plain.kinds and "acl" in plain.kinds
 
 
+def test_client_metrics_are_found_without_their_names(cluster):
+    """Also where the log does not have them."""
+    if cluster.mode == "zk":
+        pytest.skip("a broker in ZooKeeper mode has none")
+    entity = ("--alter", "--entity-type", "client-metrics", "--entity-name", "of-broker")
+    kafka_tools([(CONFIGS, *at(cluster), *entity, "--add-config", "interval.ms=5000")])
+    wanted = key("client_metrics", "of-broker", "interval.ms")
+    found = servers.wait_for(lambda: of_kind(read(view(cluster))[0], "config").get(wanted), SECONDS, "its config")
+    assert found == {"value": "5000"}
+
+
 def test_another_broker_or_cluster_at_the_address_is_rejected(cluster):
     with pytest.raises(ViewError, match=r"broker 2 at 127\.0\.0\.1:\d+: another broker has this address: .*expected 1"):
         read(view(cluster, broker_id=2))

@@ -45,7 +45,7 @@ _NAMES_A_REQUEST = 500
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER_CONFIG, _DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
-# Kinds of configs whose resources no broker lists: they are requested by the names in the log
+# Kinds of configs that are requested by the names in the log, and those of client metrics also by the broker's list
 _NAMED = {name: code for code, name in form.CONFIG_RESOURCES.items() if name in ("client_metrics", "group")}
 _NAMED_CONFIG = (7, 8)  # DYNAMIC_CLIENT_METRICS_CONFIG, GROUP_CONFIG
 _OF_FILE = (4, 5)  # STATIC_BROKER_CONFIG, DEFAULT_CONFIG
@@ -193,7 +193,7 @@ class BrokerView(LiveView):
                 yield from requester.topics(names)
             if "config" in kinds:
                 yield from requester.topic_configs(self._page)
-                yield from requester.named_configs(wanted or ())
+                yield from requester.named_configs(requester.client_metrics() if wanted is None else wanted)
             if "quota" in kinds:
                 yield requester.quotas()
             if "scram" in kinds:
@@ -344,6 +344,16 @@ class _Requester:
                             yield self._config("topic", result["resourceName"], config, config["value"])
 
             yield _ANSWERS.get((self._digests, *names), answer, lambda made=entities: Shared([*made()]))
+
+    def client_metrics(self) -> List[Key]:
+        """Return a key of each subscription of client metrics that the broker has."""
+        request = requests.LIST_CLIENT_METRICS
+        if request.api_key not in self._versions().api_keys:
+            return []
+        response = self._request(request, requests.client_metrics())
+        self._check(request, response)
+        names = [one["name"] for one in response["clientMetricsResources"]]
+        return [("config", form.canonical(["client_metrics", name, ""])) for name in names]
 
     def named_configs(self, wanted: Iterable[Key]) -> Iterator[Entity]:
         """Yield the configs of these groups and subscriptions of client metrics."""
