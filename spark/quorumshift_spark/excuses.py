@@ -414,20 +414,34 @@ def overwritten(
     has no record of it since the initial copy; None where that is not so.
 
     Later readings agree: KRaft overwrites a znode when it writes another entity of it, and after an election all that
-    its image lacks. Nothing shows whether ZooKeeper had what the copy lost, or what another client wrote.
+    its image lacks. Nothing shows whether ZooKeeper had what the copy lost, or what another client wrote. A value that
+    only rises, and was above the log's, was never in the log.
     """
     if comparison.relation != rules.ZOOKEEPER_LOG or key[0] == "broker":  # brokers write their registrations
         return None
     absent = Absent({})
     then = first.get(comparison.left, absent)
     unequal = [compare(comparison, *key, then, of.get(comparison.right, absent)) for of in (first, last)]
-    recorded = _since_copy(key, last, evidence)
-    if any(one.outcome not in _UNEQUAL for one in unequal) or recorded:
+    if any(one.outcome not in _UNEQUAL for one in unequal):
         return None
-    missing = (
-        "has no record of it since the initial copy" if recorded is False else "does not have its records any more"
-    )
+    recorded = _since_copy(key, last, evidence)
+    missing = "does not have its records any more" if recorded is None else "has no record of it since the initial copy"
+    if _is_above(then, last.get(comparison.right, absent)):
+        missing = "never had it, since this value only rises"
+    elif recorded:
+        return None
     return Outcome(SKIPPED, unequal[1].differences, _OVERWRITTEN.format(missing))
+
+
+def _is_above(then: Side, log: Side) -> bool:
+    """Return whether ZooKeeper had a value that only rises, above that of the log."""
+    if not (isinstance(then, Entity) and isinstance(log, Entity)):
+        return False
+    if then.kind == "producer_ids":
+        return next_id(then) > next_id(log)
+    epochs = [json.loads(one.fields.get("leader_epoch", "null")) for one in (then, log)]
+    same_topic = then.fields.get("topic_id") == log.fields.get("topic_id")
+    return then.kind == "partition" and same_topic and None not in epochs and epochs[0] > epochs[1]
 
 
 _OVERWRITTEN = (

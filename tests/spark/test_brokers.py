@@ -388,10 +388,11 @@ def foreign():
         does = home / "does"
         does.write_text("lists")
         zookeeper = stack.enter_context(servers.zookeeper(home))
-        settings = {"authorizer.class.name": "ForeignAuthorizer", "foreign.authorizer.does": str(does)}
-        server = servers.zk_broker(home, 1, zookeeper.connect, settings)
-        server.add_classes(servers.compile_java(pathlib.Path(__file__).with_name("ForeignAuthorizer.java"), home))
-        broker = stack.enter_context(server)
+        broker = stack.enter_context(servers.zk_broker(home, 1, zookeeper.connect))
+        broker.stop()
+        broker.add_classes(servers.compile_java(pathlib.Path(__file__).with_name("ForeignAuthorizer.java"), home))
+        broker.configure({"authorizer.class.name": "ForeignAuthorizer", "foreign.authorizer.does": str(does)})
+        broker.start()
         yield SimpleNamespace(broker=broker, does=does)
 
 

@@ -129,3 +129,20 @@ def test_a_partition_whose_record_kafka_deleted_is_excused_by_its_epoch():
     assert last([*elected, gate("before_finalize")]) == "pass"
     lost = [*events, ("change", ("quota", "u")), ("take_checkpoint", True), ("mirror", 9), ("follow", 9)]
     assert last([*lost, gate("before_finalize")]) == "incomplete", "a quota has no epoch"
+
+
+def test_producer_ids_that_another_client_raised_and_the_controller_overwrote_never_pass():
+    """They would be in the baseline, and what is right would have fallen since. Seeds 6914, 8552, 9530."""
+    block = ("change", ("block", 0))
+    setup = [block, ("copy",), block, ("write_to_zookeeper", 0, False), ("follow", 9)]
+    first = gate("before_kraft", [], [("mirror", 9)])
+    assert last([*setup, first]) == "incomplete"
+    assert last([*setup, first, ("fail_over",), ("follow", 9), gate("after_kraft")]) == "pass"
+
+
+def test_a_broker_that_follows_the_log_slowly_is_no_difference():
+    """It is read again once it has applied the log. Seed 5398."""
+    setup = [CREATE_A, ("copy",), ("to_kraft",), ("mirror", 9), ("follow", 9), ("change", ("elect", "a"))]
+    slow = [[("follow", 0)] for dummy in range(60)]
+    assert last([*setup, gate("before_finalize", *slow)]) == "pass"
+    assert last([*setup, ("stick", 1), gate("before_finalize", *slow)]) == "differ"

@@ -522,6 +522,12 @@ class Cluster:
                 broker["at"] = min(broker.get("at", 0) + entries, len(self.log))
                 broker["state"] = self.log[broker["at"] - 1].after if broker["at"] else {}
 
+    def catch_up(self, number: int) -> None:
+        """Let a broker in KRaft mode apply the log."""
+        broker = self.brokers[number]
+        if broker["mode"] == KRAFT and not broker["stuck"] and self.log:
+            broker.update(at=len(self.log), state=self.of_log)
+
     def to_kraft(self) -> None:
         """Restart all brokers in KRaft mode."""
         if self.mode == KRAFT:

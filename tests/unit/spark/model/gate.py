@@ -18,6 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
 from quorumshift_spark import checking, rules
 from quorumshift_spark import normal_form as form
+from quorumshift_spark.compare import MATCH, compare
 from quorumshift_spark.excuses import Copied, Evidence
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.recheck import Fence
@@ -46,12 +47,13 @@ class Baseline(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """`verdict`, and why: texts; `readings`: {key: [clock at which the log was cut for each reading of it]}."""
+    """`verdict`, and why: texts; `agreed`: the keys that were read again, and of which ZooKeeper and the log had the
+    same at the last reading."""
 
     verdict: str
     why: List[str]
     baseline: Baseline
-    readings: Dict[Key, List[int]]
+    agreed: Set[Key]
     excused: List[str]
 
 
@@ -244,7 +246,6 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     with_zookeeper = rules.ZOOKEEPER in rules.GATES[gate].needs
     fence = _migration(cluster)
     log = Log(cluster) if with_log else None
-    cut_at = [cluster.clock]
     tick()
     rows: Dict[str, Dict[Key, Entity]] = {}
     states: Dict[str, Dict[str, Any]] = {}
@@ -276,7 +277,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     baselines = {f"{rules.BASELINE}:{name}": state for name, state in (baseline.states if baseline else {}).items()}
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
     evidence = Evidence(baselines, owner, log)
-    readings: Dict[Key, List[int]] = {}
+    reread_keys: Set[Key] = set()
 
     def advance() -> Fence:
         nonlocal fence
@@ -285,7 +286,6 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
             return Fence(None, False)
         newest = _migration(cluster) if with_zookeeper else {}
         log.cut()
-        cut_at.append(cluster.clock)
         if not with_zookeeper:
             return Fence(None, True)
         fence = newest
@@ -297,15 +297,14 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     def reading(of: Callable[[Set[Key]], Tuple[Dict[Key, Any], Statement]]):
         def read(wanted: Iterable[Key]) -> Tuple[Dict[Key, Any], Statement]:
             tick()
-            for key in wanted:
-                if readings.setdefault(key, [cut_at[0]])[-1] != cut_at[-1]:
-                    readings[key].append(cut_at[-1])
+            reread_keys.update(wanted)
             return of(set(wanted))
 
         return read
 
     def of_broker(number: int):
         def read(wanted):
+            cluster.catch_up(number)  # the job waits for it
             found = served(cluster, number, zookeeper)
             return {key: found.get(key, Absent({})) for key in wanted}, Statement({}, [])
 
@@ -332,7 +331,15 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     unknown += _uncovered(cluster, gate, rows, comparisons, behind, log)
     verdict = DIFFER if why else INCOMPLETE if unknown else PASS
     excused = sorted({entry.outcome.excuse or "?" for entry in found.changed})
-    return Verdict(verdict, why or unknown, kept, {key: readings.get(key, cut_at[:1]) for key in keys}, excused)
+    stores = rules.Comparison(rules.ZOOKEEPER, rules.LOG, rules.ZOOKEEPER_LOG, form.STORED)
+    absent = Absent({})
+    agreed = {
+        key
+        for key in reread_keys
+        if compare(stores, *key, *(checked.last[key].get(name, absent) for name in (stores.left, stores.right))).outcome
+        in (MATCH, None)
+    }
+    return Verdict(verdict, why or unknown, kept, agreed, excused)
 
 
 def _migration(cluster: Cluster) -> Mapping[str, Any]:

@@ -198,10 +198,10 @@ def _play(events: List[Event]) -> Outcome:
         diverged, faults, unequal = cluster.diverged(), list(cluster.faults), _unequal(cluster)
         found = gates.run(cluster, name, baseline, tick)
         latest = cluster.diverged()
-        # What was repaired meanwhile, and a later fault at the same znode, which no reading shows, are two things
+        # What was repaired meanwhile, and a later fault of the same entity, which no reading shows, are two things
         wrong = [one for one in latest if one in diverged and not one.startswith(ZOOKEEPER)]
         if unequal:
-            wrong += sorted(f"{ZOOKEEPER}: {key}" for key in unequal & _unequal(cluster))
+            wrong += sorted(f"{ZOOKEEPER}: {key}" for key in (unequal & _unequal(cluster)) - found.agreed)
         is_equal = (
             not diverged
             and not latest
