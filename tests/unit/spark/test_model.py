@@ -142,7 +142,9 @@ def test_producer_ids_that_another_client_raised_and_the_controller_overwrote_ne
 
 def test_a_broker_that_follows_the_log_slowly_is_no_difference():
     """It is read again once it has applied the log. Seed 5398."""
-    setup = [CREATE_A, ("copy",), ("to_kraft",), ("mirror", 9), ("follow", 9), ("change", ("elect", "a"))]
-    slow = [[("follow", 0)] for dummy in range(60)]
-    assert last([*setup, gate("before_finalize", *slow)]) == "pass"
-    assert last([*setup, ("stick", 1), gate("before_finalize", *slow)]) == "differ"
+    setup = [CREATE_A, ("copy",), ("to_kraft",), ("mirror", 9), ("follow", 9), gate("after_kraft")]
+    moved = [("change", ("reassign", "a")), ("mirror", 9)], [("change", ("elect", "a")), ("mirror", 9)]
+    for between in range(5):
+        script = [[], moved[0], *[[]] * between, moved[1], *[[("mirror", 9)]] * 60]
+        assert last([*setup, gate("before_finalize", *script)]) == "pass"
+        assert last([*setup, ("stick", 1), gate("before_finalize", *script)]) == "differ"
