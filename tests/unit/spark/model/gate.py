@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from quorumshift_spark import checking, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare
-from quorumshift_spark.excuses import Copied, Evidence
+from quorumshift_spark.excuses import Copied, Evidence, next_id
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.recheck import Fence
 from quorumshift_spark.views import Absent, Key, Statement, entities, metadata_log, partition
@@ -48,12 +48,14 @@ class Baseline(NamedTuple):
 
 class Verdict(NamedTuple):
     """`verdict`, and why: texts; `agreed`: the keys that were read again, and of which ZooKeeper and the log had the
-    same at the last reading."""
+    same at the last reading; `stayed`: those that differed in truth before each of the last three.
+    """
 
     verdict: str
     why: List[str]
     baseline: Baseline
     agreed: Set[Key]
+    stayed: Set[Key]
     excused: List[str]
 
 
@@ -278,6 +280,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
     evidence = Evidence(baselines, owner, log)
     reread_keys: Set[Key] = set()
+    in_truth: List[Set[Key]] = []  # what differs in truth, each round
 
     def advance() -> Fence:
         nonlocal fence
@@ -291,6 +294,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
         fence = newest
         tick()
         cluster.mirror(10**6)  # the job waits for it
+        in_truth.append(unequal(cluster) if cluster.faults else set())
         is_older = fence["offset"] < log.end_offset
         return Fence(fence["zxid"] if is_older else None, True, "")
 
@@ -339,7 +343,30 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
         if compare(stores, *key, *(checked.last[key].get(name, absent) for name in (stores.left, stores.right))).outcome
         in (MATCH, None)
     }
-    return Verdict(verdict, why or unknown, kept, agreed, excused)
+    stayed = reread_keys.intersection(*in_truth[-3:]) if in_truth[2:] else set()
+    return Verdict(verdict, why or unknown, kept, agreed, stayed, excused)
+
+
+def unequal(cluster: Cluster) -> Set[Key]:
+    """Return the entities of which ZooKeeper and the log differ once all that is due was written."""
+    if cluster.mode != KRAFT:
+        return set()
+    later = cluster.with_all_written()
+    tree = ZooKeeper(later)
+    ours, theirs = {**tree.part(True), **tree.part(False)}, of_state(cluster.of_log)
+    for of in (ours, theirs):  # a block of dual-write begins at the next id
+        for key in [one for one in of if one[0] == "producer_ids"]:
+            of[key] = form.producer_ids(next_id(of[key]))
+    keys = {key for key in {*ours, *theirs} if key[0] != "migration"}
+    return {key for key in keys if plain(ours, key) != plain(theirs, key)}
+
+
+def plain(entities: Mapping[Key, Entity], key: Key) -> Any:
+    """Return the fields of an entity that ZooKeeper and the log both have, None where it is absent."""
+    if key not in entities:
+        return None
+    names = [name for name, _how in rules.compared_fields(key[0], rules.ZOOKEEPER_LOG)]
+    return {name: entities[key].fields.get(name) for name in names}
 
 
 def _migration(cluster: Cluster) -> Mapping[str, Any]:

@@ -17,7 +17,6 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Set, Tuple
 from unittest import mock
 
 from quorumshift_spark import excuses, recheck, rules
-from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Key
 
@@ -195,13 +194,14 @@ def _play(events: List[Event]) -> Outcome:
             for one in next(script, [("mirror", 10**6), ("follow", 10**6)]):
                 _happen(cluster, one)
 
-        diverged, faults, unequal = cluster.diverged(), list(cluster.faults), _unequal(cluster)
+        diverged, faults, unequal = cluster.diverged(), list(cluster.faults), gates.unequal(cluster)
         found = gates.run(cluster, name, baseline, tick)
         latest = cluster.diverged()
         # What was repaired meanwhile, and a later fault of the same entity, which no reading shows, are two things
         wrong = [one for one in latest if one in diverged and not one.startswith(ZOOKEEPER)]
-        if unequal:
-            wrong += sorted(f"{ZOOKEEPER}: {key}" for key in (unequal & _unequal(cluster)) - found.agreed)
+        if unequal or found.stayed:
+            keys = ((unequal - found.agreed) | found.stayed) & gates.unequal(cluster)
+            wrong += sorted(f"{ZOOKEEPER}: {key}" for key in keys)
         is_equal = (
             not diverged
             and not latest
@@ -258,20 +258,6 @@ def _again(cluster: Cluster, gate: str, baseline: gates.Baseline | None) -> Tupl
     return baseline, NO_BASELINE if gate == "after_finalize" else NEVER
 
 
-def _unequal(cluster: Cluster) -> Set[Key]:
-    """Return the entities of which ZooKeeper and the log differ once all that is due was written."""
-    if cluster.mode != KRAFT:
-        return set()
-    later = cluster.with_all_written()
-    tree = gates.ZooKeeper(later)
-    ours, theirs = {**tree.part(True), **tree.part(False)}, gates.of_state(cluster.of_log)
-    for of in (ours, theirs):  # a block of dual-write begins at the next id
-        for key in [one for one in of if one[0] == "producer_ids"]:
-            of[key] = form.producer_ids(excuses.next_id(of[key]))
-    keys = {key for key in {*ours, *theirs} if key[0] != "migration"}
-    return {key for key in keys if _plain(ours, key) != _plain(theirs, key)}
-
-
 def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Baseline | None) -> bool:
     """Return whether nothing that the gate reads can show what is diverged."""
     if gate == "after_finalize":
@@ -286,9 +272,11 @@ def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Ba
     if cluster.lost is not None and cluster.lost >= end:
         return True
     truth, now = (gates.of_state(one) for one in (cluster.truth, cluster.of_log))
-    wrong = [key for key in {*truth, *now} if _plain(truth, key) != _plain(now, key)]
+    wrong = [key for key in {*truth, *now} if gates.plain(truth, key) != gates.plain(now, key)]
     later = _changed_after_copy(cluster)
-    return all(_plain(known, key) == _plain(now, key) or _looks_legal(now, known, key, later) for key in wrong)
+    return all(
+        gates.plain(known, key) == gates.plain(now, key) or _looks_legal(now, known, key, later) for key in wrong
+    )
 
 
 def _looks_legal(now: Mapping[Key, Entity], known: Mapping[Key, Entity], key: Key, later: Set[Key]) -> bool:
@@ -303,16 +291,11 @@ def _looks_legal(now: Mapping[Key, Entity], known: Mapping[Key, Entity], key: Ke
 
 def _changed_after_copy(cluster: Cluster) -> Set[Key]:
     """Return the entities that a later entry than the copy, the first one of the log, changed."""
+    found: Set[Key] = set()
     states = [gates.of_state(entry.after) for entry in cluster.log]
-    return {key for was, now in zip(states, states[1:]) for key in {*was, *now} if _plain(was, key) != _plain(now, key)}
-
-
-def _plain(entities: Mapping[Key, Entity], key: Key) -> Any:
-    """Return the fields of an entity that ZooKeeper and the log both have, None where it is absent."""
-    if key not in entities:
-        return None
-    names = [name for name, _how in rules.compared_fields(key[0], rules.ZOOKEEPER_LOG)]
-    return {name: entities[key].fields.get(name) for name in names}
+    for was, now in zip(states, states[1:]):
+        found |= {key for key in {*was, *now} if gates.plain(was, key) != gates.plain(now, key)}
+    return found
 
 
 def _happen(cluster: Cluster, event: Event) -> None:
