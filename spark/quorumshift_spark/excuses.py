@@ -445,9 +445,9 @@ def _is_above(then: Side, log: Side) -> bool:
 
 
 _OVERWRITTEN = (
-    "ZooKeeper had another value at the first reading, and the metadata log {}: the copy may have lost it, or another "
-    "client wrote to ZooKeeper. Compare it with the backup of ZooKeeper, correct what was lost with Kafka's own tools, "
-    "and run the playbook again"
+    "ZooKeeper had another value at the first reading, and the metadata log {}: it was lost in the copy, or another "
+    "client wrote it. Compare it with the backup of ZooKeeper, correct what was lost with Kafka's own tools, and run "
+    "the playbook again"
 )
 _NO_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log does not have the records of the initial copy "

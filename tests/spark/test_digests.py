@@ -150,7 +150,7 @@ def test_two_keys_with_one_id_are_two_keys(spark, monkeypatch):
     ]
     assert not twice
     monkeypatch.setattr(parity, "_check", lambda: F.lit(7).cast("bigint"))
-    assert unequal(spark, batches, [comparison])[0] == {}, "the second hash is what tells them apart"
+    assert unequal(spark, batches, [comparison])[0] == {}, "without the second hash they look like one"
 
 
 def _brokers(partitions, brokers=12):
