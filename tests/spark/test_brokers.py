@@ -411,7 +411,7 @@ def test_an_authorizer_that_does_not_list_acls_is_named_and_no_error(foreign, do
     assert ("acl" in the_view.kinds) == (said is None)
     if said:
         assert re.match(said, not_served["acl"])
-        assert rules.off_everywhere({"broker:1": not_served}) == ["acl", "delegation_token"]
+        assert rules.off_everywhere({"broker:1": not_served}) == ["acl"]
     else:
         assert "acl" not in not_served
         assert len(of_kind(read(the_view)[0], "acl")) == 1

@@ -1366,11 +1366,10 @@ def malformed(world: World) -> List[Row]:
             lambda zk: zk.edit(state("wide", 2), lambda value: value.update(leader=str(value["leader"]))),
             keys("partition", ["wide", 2]),
         ),
-        row(
-            "a quota that is not finite",
-            "/config/clients/<default>",
+        Row(
+            "a quota is NaN in ZooKeeper",
+            closed("quota", [[["client-id", None]], "consumer_byte_rate"], "zookeeper_log"),
             lambda zk: zk.configs("/config/clients/<default>", {"consumer_byte_rate": "NaN"}),
-            keys("quota", [[["client-id", None]], "consumer_byte_rate"]),
         ),
         row(
             "a SCRAM credential without its salt",
