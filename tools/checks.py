@@ -170,6 +170,14 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
         Step("pytest", (*PYTEST, STANDALONE), 2400, counts_tests=True),
     ),
+    "model": (
+        Step(
+            "10,000 histories",
+            (PYTHON, "-m", "tests.unit.spark.model"),
+            3600,
+            env={"PYTHONPATH": f"{ROOT / 'spark'}:{ROOT / '.build'}"},
+        ),
+    ),
     "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
@@ -214,7 +222,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
+    *("simulate", "model", "zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -63,6 +63,11 @@ def check(
     first = {key: recheck.outcomes_of(key, sides, comparisons, evidence) for key, sides in keys.items()}
     todo = {key: keys[key] for key, outcomes in first.items() if any(one.differences for one in outcomes.values())}
     found = recheck.recheck(todo, comparisons, reread, evidence, advance, rounds, pause_s, between, sleep)
+    for key in todo:
+        for comparison, outcome in found.outcomes.get(key, {}).items():
+            if outcome.outcome in (MATCH, None):
+                replaced = excuses.overwritten(comparison, key, keys[key], found.sides[key], evidence)
+                found.outcomes[key][comparison] = replaced or outcome
     given = {key: dict(views) for key, views in keys.items()}
     return Checked(
         given,

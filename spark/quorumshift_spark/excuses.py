@@ -55,6 +55,12 @@ BASELINE_LOG = Excuse(
     "the entity of the log in the baseline, with its record since the copy, and a newer zxid of the znodes",
     "as above",
 )
+PARTITION_EPOCH = Excuse(
+    "partition epoch",
+    "a change of a partition since the baseline whose record Kafka has deleted from the log",
+    "its partition epoch in the log, above that in the baseline's log, with the same topic id: each record raises it",
+    "as above",
+)
 BEFORE_KRAFT = Excuse(
     "before KRaft",
     "a change or removal in ZooKeeper between a baseline and the initial copy",
@@ -96,6 +102,7 @@ ONE_SIDE = Excuse(
 EXCUSES: Tuple[Excuse, ...] = (
     LOG_RECORD,
     BASELINE_LOG,
+    PARTITION_EPOCH,
     BEFORE_KRAFT,
     COPIED_VERSION,
     ZXID,
@@ -107,7 +114,8 @@ EXCUSES: Tuple[Excuse, ...] = (
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 _BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
 _NEW_BASELINE = (
-    "If clients did that, start a new baseline: remove the directory baseline of this cluster among the run artifacts"
+    "If clients did that, start a new baseline: remove the directory baseline of this cluster among the run artifacts. "
+    "After finalization no gate opens without one: quorumshift_verify: false ends the run uncompared"
 )
 
 
@@ -326,9 +334,12 @@ def _recorded(
     if last is not None and last >= first:
         what = "removed" if isinstance(now, Absent) else "changed"
         return _Found(True, f"{what} since the baseline (offset {last} >= {first})", LOG_RECORD.name)
-    if begin > first:
-        return _Found(None, _NO_RECORDS.format(since=first, begin=begin))
-    return None
+    if begin <= first:
+        return None
+    in_log_then, in_log_now = (sides.get(name) for name in (_BASELINE_OF_LOG, rules.LOG))
+    if not evidence.is_of_another_log() and _is_newer(key, in_log_then, in_log_now):
+        return _Found(True, "changed since the baseline: its partition epoch rose", PARTITION_EPOCH.name)
+    return _Found(None, _NO_RECORDS.format(since=first, begin=begin))
 
 
 _NO_RECORDS = (
@@ -363,12 +374,13 @@ def _under_kraft(
     first = max([copied.offset + 1] if copied else [], default=0)
     if not is_copied_since and of_log is not None:
         first = max(first, of_log["offset"])
-        then, of_copy = sides.get(_BASELINE_OF_LOG, Absent({})), copied.offset if copied else -1
-        behind = evidence.last_record(key, sides, of_copy + 1)[0]
-        is_recorded = behind is not None and behind > of_copy
-        if is_recorded and _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
+        of_log_then = sides.get(_BASELINE_OF_LOG, Absent({}))
+        is_recorded = _since_copy(key, sides, evidence)
+        if is_recorded and _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, of_log_then):
             return _Found(True, "changed to what the log had at the baseline", BASELINE_LOG.name)
-    recorded = _recorded(key, sides, sides.get(comparison.left, Absent({})), now, first, evidence)
+    # ZooKeeper may have been behind at the baseline, with a topic that the log had removed
+    then = sides.get(comparison.left if is_copied_since else _BASELINE_OF_LOG, Absent({}))
+    recorded = _recorded(key, sides, then, now, first, evidence)
     if recorded:
         return recorded
     if not is_copied_since:
@@ -385,6 +397,58 @@ def _under_kraft(
     return _Found(None, _LOST_IN_COPY.format(first=first))
 
 
+def _since_copy(key: Key, sides: Mapping[str, Side], evidence: Evidence) -> bool | None:
+    """Return whether the log has a record of an entity since the initial copy; None where Kafka has deleted records."""
+    copied = evidence.copied()
+    first = copied.offset + 1 if copied else 0
+    last, begin = evidence.last_record(key, sides, first)
+    if last is not None and last >= first:
+        return True
+    return None if begin > first else False
+
+
+def overwritten(
+    comparison: rules.Comparison, key: Key, first: Mapping[str, Side], last: Mapping[str, Side], evidence: Evidence
+) -> Outcome | None:
+    """Return the outcome of ZooKeeper and the log where ZooKeeper had another value at the first reading, and the log
+    has no record of it since the initial copy; None where that is not so.
+
+    Later readings agree: KRaft overwrites a znode when it writes another entity of it, and after an election all that
+    its image lacks. Nothing shows whether ZooKeeper had what the copy lost, or what another client wrote. A value that
+    only rises, and was above the log's, was never in the log.
+    """
+    if comparison.relation != rules.ZOOKEEPER_LOG or key[0] == "broker":  # brokers write their registrations
+        return None
+    absent = Absent({})
+    then = first.get(comparison.left, absent)
+    unequal = [compare(comparison, *key, then, of.get(comparison.right, absent)) for of in (first, last)]
+    if any(one.outcome not in _UNEQUAL for one in unequal):
+        return None
+    recorded = _since_copy(key, last, evidence)
+    missing = "does not have its records any more" if recorded is None else "has no record of it since the initial copy"
+    if _is_above(then, last.get(comparison.right, absent)):
+        missing = "never had it, since this value only rises"
+    elif recorded:
+        return None
+    return Outcome(SKIPPED, unequal[1].differences, _OVERWRITTEN.format(missing))
+
+
+def _is_above(then: Side, log: Side) -> bool:
+    """Return whether ZooKeeper had a value that only rises, above that of the log."""
+    if not (isinstance(then, Entity) and isinstance(log, Entity)):
+        return False
+    if then.kind == "producer_ids":
+        return next_id(then) > next_id(log)
+    epochs = [json.loads(one.fields.get("leader_epoch", "null")) for one in (then, log)]
+    same_topic = then.fields.get("topic_id") == log.fields.get("topic_id")
+    return then.kind == "partition" and same_topic and None not in epochs and epochs[0] > epochs[1]
+
+
+_OVERWRITTEN = (
+    "ZooKeeper had another value at the first reading, and the metadata log {}: it was lost in the copy, or another "
+    "client wrote it. Compare it with the backup of ZooKeeper, correct what was lost with Kafka's own tools, and run "
+    "the playbook again"
+)
 _NO_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log does not have the records of the initial copy "
     "any more, so nothing shows whether the copy lost it. " + _NEW_BASELINE
@@ -403,12 +467,16 @@ _OF_STATE = frozenset(("leader", "leader_epoch", "isr", "recovery_state", "parti
 def _is_newer_copy(key: Key, outcome: Outcome, then: Side | None, copied: Side | None) -> bool:
     """Return whether the copy read a newer state of a partition than the baseline did. There is no record since the
     copy, so the log has what the copy read."""
-    if key[0] != "partition" or not (isinstance(then, Entity) and isinstance(copied, Entity)):
+    return {one.field for one in outcome.differences} <= _OF_STATE and _is_newer(key, then, copied)
+
+
+def _is_newer(key: Key, then: Side | None, now: Side | None) -> bool:
+    """Return whether the partition epoch of a partition of the same topic is above what it was."""
+    if key[0] != "partition" or not (isinstance(then, Entity) and isinstance(now, Entity)):
         return False
-    before, after = (json.loads(one.fields.get("partition_epoch", "null")) for one in (then, copied))
-    same_topic = then.fields.get("topic_id") == copied.fields.get("topic_id")
-    fields = {one.field for one in outcome.differences}
-    return fields <= _OF_STATE and same_topic and before is not None and after is not None and after > before
+    before, after = (json.loads(one.fields.get("partition_epoch", "null")) for one in (then, now))
+    same_topic = then.fields.get("topic_id") == now.fields.get("topic_id")
+    return same_topic and before is not None and after is not None and after > before
 
 
 def _same_as_log(comparison: rules.Comparison, key: Key, now: Side, then: Side) -> bool:

@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import time
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +58,7 @@ class _Run:
         self.views: Dict[str, View] = {}
         self.zookeeper_mode: List[str] = []
         self.incomplete: List[str] = []
+        self.slow: Set[str] = set()  # brokers that did not follow the log within fence_s
         self.apart = jobs.logs_not_read(job)  # {view: why} of the logs that are not compared with the leader's
 
     def run(self) -> None:
@@ -112,13 +113,23 @@ class _Run:
                 self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
                 self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
-                    entities = writing.result() if writing else self._write_entities(rows, readings, registered)
-                    self.result["files"][ENTITIES] = results.file_facts(*entities)
-                    signature = entities[0] + baseline.SIGNATURE
-                    self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
+                    self._keep(writing.result() if writing else self._write_entities(rows, readings, registered), read)
                 elif writing and not writing.exception():
-                    for suffix in ("", baseline.SIGNATURE):  # no later gate may compare with it
-                        os.unlink(writing.result()[0] + suffix)
+                    _discard(writing.result()[0])
+
+    def _keep(self, entities: Tuple[str, int], read: parity.Read) -> None:
+        """Name the next gate's baseline in the result, unless Spark read a source twice."""
+        again = read.again()
+        if again:
+            _discard(entities[0])
+            reason = (
+                f"{', '.join(again)}: Spark lost executors with the rows, and read the source again, at another time"
+            )
+            self.result.update(verdict=results.INCOMPLETE, reasons=[f"{reason}. Run the playbook again"])
+            return
+        signature = entities[0] + baseline.SIGNATURE
+        self.result["files"][ENTITIES] = results.file_facts(*entities)
+        self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -177,7 +188,7 @@ class _Run:
         fencing = fence.Fencing(self.job, self.views)
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
         reread = {
-            name: functools.partial(_reread, view)
+            name: functools.partial(self._reread, view)
             for name, view in self.views.items()
             if isinstance(view, LiveView) and (family(name) != rules.LOG or name == rules.LOG)
         }
@@ -205,6 +216,32 @@ class _Run:
         for name in self.views:
             self.result["views"][name]["moved"] = accounting.moved(checked.first, checked.last, name)
         return checked, beyond
+
+    def _reread(self, view: LiveView, keys):
+        """Read keys of a view again: those of a broker in KRaft mode once it serves the log up to the end that is
+        compared. What a slow broker has not applied yet would otherwise look like stale metadata."""
+        try:
+            log: Any = self.views.get(rules.LOG)
+            if log and family(view.name) == rules.BROKER and view.name not in {*self.slow, *self.zookeeper_mode}:
+                end_offset = log.source.end_offset
+                if not self._reaches(view, end_offset):
+                    self.slow.add(view.name)  # it is waited for once
+            return view.reread(keys)
+        except Exception as error:
+            raise jobs.ViewError(
+                f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again"
+            ) from error
+
+    def _reaches(self, view: LiveView, end_offset: int) -> bool:
+        """Wait up to fence_s until a broker serves the log up to `end_offset`. Return whether it does."""
+        end = time.monotonic() + self.job.bounds.fence_s
+        while True:
+            offset = view.probe().offset
+            if offset is None or offset >= end_offset:  # None: in ZooKeeper mode
+                return True
+            if time.monotonic() > end:
+                return False
+            time.sleep(_POLL_S)
 
     def _of_nodes(self, rows, copies):
         brokers, settings = parity.of_nodes(rows, copies)
@@ -367,6 +404,12 @@ class _Run:
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
 
 
+def _discard(path: str) -> None:
+    """Remove entities with which no later gate may compare."""
+    for suffix in ("", baseline.SIGNATURE):
+        os.unlink(path + suffix)
+
+
 def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:
     """Return {view: why} of the logs that do not end where the leader's does. Where offset and epoch of the last record
     are the same, Raft has the same records before it."""
@@ -382,15 +425,6 @@ def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:
         for name, place in places.items()
         if leader and place != leader
     }
-
-
-def _reread(view: LiveView, keys):
-    try:
-        return view.reread(keys)
-    except Exception as error:
-        raise jobs.ViewError(
-            f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again"
-        ) from error
 
 
 def _entry(entry: checking.Entry, differences: Sequence[Difference]) -> Dict[str, Any]:

@@ -17,7 +17,7 @@ import operator
 import os
 import shutil
 import zlib
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,12 +62,13 @@ class Bundle(NamedTuple):
 
 class Read(NamedTuple):
     """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
-    {view: {kind: rows that arrived}}."""
+    {view: {kind: rows that arrived}}. `again` returns the views that Spark has read again since."""
 
     raw: DataFrame
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
     arrived: Dict[str, Dict[str, int]]
+    again: Callable[[], List[str]]
 
 
 def read(
@@ -92,7 +93,7 @@ def read(
     rows.read([part for part in given if part.name not in of])
     digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
     rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
-    return Read(rows.all(), rows.parts, _copies(rows.parts, of), rows.arrived())
+    return Read(rows.all(), rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
 
 
 class _RowsRead:
@@ -120,6 +121,16 @@ class _RowsRead:
         if self._directory is None:
             return functools.reduce(DataFrame.unionByName, self._frames).filter("kind != ''")
         return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*(path for _view, path in self._files))
+
+    def again(self) -> List[str]:
+        """Return the views of which a part was read again: Spark does so where it lost the rows with their executors.
+        Rows of another time are then beside the state and the digests of the first reading."""
+        found = set()
+        for frame in self._frames:
+            for row in frame.filter("kind = ''").select("view", "key", "fields").collect():
+                if row.fields["reading"] != self.parts[row.view][int(row.key)]["reading"]:
+                    found.add(row.view)
+        return sorted(found)
 
     def arrived(self) -> Dict[str, Dict[str, int]]:
         """Return {view: {kind: rows}}."""

@@ -16,7 +16,8 @@ proven when no change in flight can explain it:
 - two logs that end at the same offset: proven at once, they are not read again.
 - ZooKeeper and a broker, and two nodes: both sides are the same in STABLE readings in a row, with a pause between them.
 - the log and a broker: the broker's side is the same in STABLE readings in a row, and the log's side is current: from
-  a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F.
+  a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F. A broker in KRaft
+  mode is read once it serves the log up to the end of the snapshot, or did not reach it within a bounded time.
 - the baseline: proven at once, since a later change explains a difference (quorumshift_spark.excuses).
 
 What is added and removed between two readings looks the same in both. So a side counts as the same only if the log has

@@ -490,11 +490,16 @@ _OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED|does not lis
 
 NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
     (
-        "RegisterBrokerRecord, but for what kind broker has: incarnation id, supported features, controlled shutdown, "
-        "migrating ZooKeeper broker",
+        "RegisterBrokerRecord and BrokerRegistrationChangeRecord, but for what kind broker has: incarnation id, "
+        "supported features, controlled shutdown, migrating ZooKeeper broker",
         "new with every start; the phase and each admission read them from the quorum",
     ),
-    ("RegisterControllerRecord", "new with every start; whether each voter is ready decides the phase"),
+    ("UnregisterBrokerRecord: epoch", "the broker is gone, whatever its epoch was"),
+    (
+        "RegisterControllerRecord and UnregisterControllerRecord",
+        "new with every start; whether each voter is ready decides the phase",
+    ),
+    ("AccessControlEntryRecord: id", "random; ACLs are compared by content"),
     (
         "ProducerIdsRecord: broker id and epoch",
         "which broker got the last block, and nothing reads it again; the next id is compared",
@@ -505,7 +510,7 @@ NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
     ),
     ("NoOpRecord and the markers of transactions", "they set nothing; records of aborted transactions are dropped"),
     (
-        "a config of a group or of client metrics that only a broker has",
+        "a config of a group that only a broker has",
         "no broker lists them: it is asked for those in the log. A broker with an old image is found by its offset",
     ),
     ("settings with a listener's prefix, such as listener.name.x.principal.builder.class", "each node has its own"),

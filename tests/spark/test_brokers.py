@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pathlib
 import pickle
 import re
 import subprocess
@@ -19,6 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from confluent_kafka import TopicCollection
 from confluent_kafka import admin as kafka
 from quorumshift_spark import normal_form as form
+from quorumshift_spark import rules
 from quorumshift_spark.normal_form import key_of
 from quorumshift_spark.views import Absent, Statement, ViewError
 from quorumshift_spark.views.brokers import BrokerView, parsed
@@ -341,6 +343,17 @@ def test_probe_names_what_a_listener_does_not_serve(cluster):
     assert "delegation_token" not in plain.kinds and "acl" in plain.kinds
 
 
+def test_client_metrics_are_found_without_their_names(cluster):
+    """Also where the log does not have them."""
+    if cluster.mode == "zk":
+        pytest.skip("a broker in ZooKeeper mode has none")
+    entity = ("--alter", "--entity-type", "client-metrics", "--entity-name", "of-broker")
+    kafka_tools([(CONFIGS, *at(cluster), *entity, "--add-config", "interval.ms=5000")])
+    wanted = key("client_metrics", "of-broker", "interval.ms")
+    found = servers.wait_for(lambda: of_kind(read(view(cluster))[0], "config").get(wanted), SECONDS, "its config")
+    assert found == {"value": "5000"}
+
+
 def test_another_broker_or_cluster_at_the_address_is_rejected(cluster):
     with pytest.raises(ViewError, match=r"broker 2 at 127\.0\.0\.1:\d+: another broker has this address: .*expected 1"):
         read(view(cluster, broker_id=2))
@@ -365,6 +378,50 @@ def test_principal_without_permission_is_an_error(cluster, password, message):
     security = Security.from_options({**LOGIN, "sasl_username": "mallory", "sasl_password": password})
     with pytest.raises(ViewError, match=message):
         read(BrokerView(1, cluster.broker.listeners["SASL_PLAINTEXT"], form.Digests(None), security))
+
+
+@pytest.fixture(scope="module")
+def foreign():
+    """A broker whose authorizer is not Kafka's; it does what the file `does` says (ForeignAuthorizer.java)."""
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("spark_brokers_foreign"))
+        does = home / "does"
+        does.write_text("lists")
+        zookeeper = stack.enter_context(servers.zookeeper(home))
+        broker = stack.enter_context(servers.zk_broker(home, 1, zookeeper.connect))
+        broker.stop()
+        broker.add_classes(servers.compile_java(pathlib.Path(__file__).with_name("ForeignAuthorizer.java"), home))
+        broker.configure({"authorizer.class.name": "ForeignAuthorizer", "foreign.authorizer.does": str(does)})
+        broker.start()
+        yield SimpleNamespace(broker=broker, does=does)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("fails", r"its authorizer ForeignAuthorizer does not list ACLs \(UNKNOWN_SERVER_ERROR"),
+        ("none", r"its authorizer ForeignAuthorizer does not list ACLs \(none is listed\)"),
+        ("lists", None),
+    ],
+)
+def test_an_authorizer_that_does_not_list_acls_is_named_and_no_error(foreign, does, said):
+    foreign.does.write_text(does)
+    the_view = BrokerView(1, foreign.broker.address, form.Digests(b"key"))
+    not_served = the_view.probe().not_served
+    assert ("acl" in the_view.kinds) == (said is None)
+    if said:
+        assert re.match(said, not_served["acl"])
+        assert rules.off_everywhere({"broker:1": not_served}) == ["acl"]
+    else:
+        assert "acl" not in not_served
+        assert len(of_kind(read(the_view)[0], "acl")) == 1
+
+
+def test_a_client_that_may_not_ask_for_acls_is_an_error_also_with_another_authorizer(foreign):
+    """Otherwise the ACLs would count as off on every broker, and the gate would open."""
+    foreign.does.write_text("denies")
+    with pytest.raises(ViewError, match="DescribeAcls returned CLUSTER_AUTHORIZATION_FAILED"):
+        BrokerView(1, foreign.broker.address, form.Digests(b"key")).probe()
 
 
 def test_offset_shows_stale_metadata(cluster):

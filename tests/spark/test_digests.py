@@ -14,6 +14,7 @@ import tarfile
 import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from pyspark.sql import functions as F
 from quorumshift_spark import buckets, columns, parity, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare
@@ -119,6 +120,37 @@ def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark)
     ):
         found, twice, _equal = unequal(spark, batches, comparisons)
         assert len(found) == len(twice) == 1 and "arrived twice" in twice[0]
+
+
+def test_a_source_that_spark_reads_again_is_named(spark, tmp_path):
+    """Where executors do not share a directory, and those with the rows are lost."""
+    with tarfile.open(pathlib.Path(__file__).parents[1] / "unit/formats/data/metadata_log.tar.xz") as tar:
+        tar.extractall(tmp_path)
+    taken = metadata_snapshot.take(str(tmp_path / "__cluster_metadata-0"), str(tmp_path / "cut"))
+    given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
+    view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY), ship=True)
+    read = parity.read(spark, [view], None, {}, True)
+    assert read.raw.count() and read.again() == []
+    for _id, kept in spark.sparkContext._jsc.getPersistentRDDs().items():
+        kept.unpersist(True)
+    assert read.raw.count() and read.again() == [RIGHT]
+    view.close()
+
+
+def test_two_keys_with_one_id_are_two_keys(spark, monkeypatch):
+    """Of each, one view lacks it, and their values are the same."""
+    values = {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0}
+    comparison = rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",))
+    batches = [rows(LEFT, {0: values}), rows(RIGHT, {1: values})]
+    monkeypatch.setattr(parity, "_id", lambda: F.lit(7).cast("bigint"))
+    found, twice, _equal = unequal(spark, batches, [comparison])
+    assert sorted((form.key_of(key)[1], list(views)) for (_kind, key), views in found.items()) == [
+        (0, [LEFT]),
+        (1, [RIGHT]),
+    ]
+    assert not twice
+    monkeypatch.setattr(parity, "_check", lambda: F.lit(7).cast("bigint"))
+    assert unequal(spark, batches, [comparison])[0] == {}, "without the second hash they look like one"
 
 
 def _brokers(partitions, brokers=12):

@@ -49,6 +49,7 @@ from quorumshift_spark.fingerprint.findings import RULES
 
 from tests.integration.servers import KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
 from tests.spark.parity import PYTHONPATH
+from tests.spark.planted import table
 
 pytestmark = pytest.mark.real
 
@@ -423,6 +424,26 @@ def test_only_the_retention_of_the_baseline_explains_missing_records(broker, adm
     assert result["verdict"] == "incomplete"
     assert "retention.ms was -1 and is 1000" in result["reasons"][0]
     assert "quorumshift_fingerprint_exclude" in result["reasons"][0]
+
+
+def test_one_expired_record_does_not_explain_those_beside_it(broker, admin, check) -> None:
+    """Kafka deletes a segment when its newest record has expired."""
+    create(admin, "beside", 1, retention_ms="600000")
+    producer = Producer({"bootstrap.servers": str(broker.address), "log_level": 0})
+    producer.produce("beside", b"old", b"key", partition=0, timestamp=int(time.time() * 1000) - 86_400_000)
+    assert producer.flush(60) == 0
+    fill(broker, "beside", 250, 1)
+    assert check("beside")["verdict"] == "pass"
+    delete_records(admin, "beside", 90)
+    result = check("beside")
+    wrong = table.evaluate("records", "before_controllers", [EXPIRED], result, strict=False)
+    assert not wrong, result["reasons"]
+
+
+EXPIRED = table.Row(
+    "90 records vanish, of which only the first is older than retention.ms",
+    table.said("differ|incomplete", "beside"),
+)
 
 
 def test_compaction_passes_and_a_lost_key_is_found(broker, admin, check) -> None:

@@ -24,7 +24,7 @@ from kazoo import security
 from tests.integration import seeded, servers
 from tests.spark import parity
 from tests.spark.planted import logs, rows, table
-from tests.spark.planted.world import OldAnswers, PlantedSnapshots, World
+from tests.spark.planted.world import ChangingAnswers, OldAnswers, PlantedSnapshots, World
 
 pytestmark = pytest.mark.real
 COMPARISONS = int(os.environ.get("QUORUMSHIFT_COMPARISONS", "10"))
@@ -206,6 +206,16 @@ def test_planted_in_the_baseline_beside_changes(migrated, settled):
         given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
         run = migrated.run("before_kraft", given, fence=fence)
     assert_found("in the baseline, beside changes", planted, run)
+
+
+def test_a_value_that_the_controller_overwrites_meanwhile(migrated, settled):
+    row = rows.overwritten()
+    row.plant(migrated.client)
+    fence, answering = migrated.fence_now(), ChangingAnswers(migrated, ("twice", "max.message.bytes", 900000))
+    run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence, answering=answering)
+    migrated.set_config("twice", "max.message.bytes", None)
+    migrated.settle()
+    assert_found("ZooKeeper is overwritten meanwhile", [row], run)
 
 
 # --- the brokers run in KRaft mode --------------------------------------------------------------------
@@ -418,7 +428,10 @@ def test_coverage(kraft, caught_up):
     kraft.restart_second({**others, "unclean.leader.election.enable": "true"})
     fence = kraft.fence_now()
     down = {"id": 3001, "address": f"127.0.0.1:{servers.free_port()}"}
-    given = {"metadata_log": kraft.snapshots.cut(), "controllers": [*kraft.views["controllers"], down]}
+    users = ("User:ANONYMOUS;User:admin", "User:ANONYMOUS;User:admin;User:other")
+    brokers = [{**one, "file": {"super.users": of}} for one, of in zip(kraft.views["brokers"], users)]
+    given = {"controllers": [*kraft.views["controllers"], down], "brokers": brokers}
+    given["metadata_log"] = kraft.snapshots.cut()
     run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
     assert_found("settings of a node's file", rows.of_other_settings(kraft), run)
     brokers = [{**one, "directories": ids} for one, ids in zip(kraft.views["brokers"], kraft.directory_ids())]
@@ -476,6 +489,17 @@ def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
     assert 2 * counts["pass"] > COMPARISONS, reasons  # `incomplete` does not open a gate, and is no false alarm
 
 
+def test_quotas_that_are_no_numbers_of_json_agree(kraft, caught_up):
+    """Kafka takes them for a percentage."""
+    at = ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"]), "--alter", "--entity-type", "clients"]
+    for number, value in enumerate(("NaN", "Infinity")):
+        name = ["--entity-name", f"not-finite-{number}"]
+        seeded.tools([["kafka.admin.ConfigCommand", *at, *name, "--add-config", f"request_percentage={value}"]])
+    kraft.settle()
+    run = passing(kraft)
+    assert run.result["counts"]["quota"]["differ"] == 0
+
+
 def test_lost_writes(kraft, caught_up):
     """Kafka does not make up for them."""
     planted, at = rows.lost_writes(), ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"])]
@@ -486,6 +510,9 @@ def test_lost_writes(kraft, caught_up):
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
     assert_found("lost writes", planted, run)
+    answering = ChangingAnswers(kraft, ("orders", "retention.ms", 9300))
+    run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=answering)
+    assert_found("lost writes, beside changes", [rows.lost_beside_changes()], run, strict=False)
 
 
 def test_credentials_that_a_restart_loses(kraft, caught_up):
@@ -497,3 +524,11 @@ def test_credentials_that_a_restart_loses(kraft, caught_up):
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
     assert_found("lost credentials", [rows.lost_credentials()], run, strict=False)
+
+
+def test_security_that_is_off_since_the_baseline(kraft, caught_up):
+    kraft.restart_without_security()
+    fence = kraft.fence_now()
+    given = {"metadata_log": kraft.snapshots.cut(), "baseline": caught_up.baseline}
+    run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
+    assert_found("off since the baseline", rows.off_since_baseline(), run, strict=False)

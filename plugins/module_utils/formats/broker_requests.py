@@ -4,7 +4,7 @@
 """Encode the requests for a broker's metadata and decode their answers. No I/O.
 
 Each request has one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
-migrate). Its layout is a table of fields as in Kafka's message definitions
+migrate), but for ListClientMetricsResources. Its layout is a table of fields as in Kafka's message definitions
 (clients/src/main/resources/common/message/*.json), decoded by the reader of metadata records: both are KIP-482's
 flexible encoding. kafka-python has no DescribeDelegationToken, and it holds a complete answer as objects (1 kB a
 partition), while this module reads Metadata topic by topic.
@@ -21,6 +21,7 @@ DescribeConfigs of a topic     ZooKeeper, read now (ZkConfigRepository)       it
 DescribeConfigs of itself and  what it applied of ZooKeeper's change          what it applied of the log
 of the default of brokers      notifications (DynamicBrokerConfig)            (DynamicConfigPublisher)
 DescribeClientQuotas           ZooKeeper, read now (ZkAdminManager)           its image
+ListClientMetricsResources     not offered                                    its image
 DescribeUserScramCredentials   ZooKeeper, read now (ZkAdminManager)           its image
 DescribeAcls                   its authorizer's cache, filled by ZooKeeper's  its authorizer's copy of the log
                                change notifications (AclAuthorizer)           (StandardAuthorizer)
@@ -198,6 +199,17 @@ _END = (
     Field("offset", "int64"),
     Field("leaderEpoch", "int32"),
 )
+# Kafka 3.7 and later, in KRaft mode (KIP-1000)
+LIST_CLIENT_METRICS = Request(
+    "ListClientMetricsResources",
+    74,
+    0,
+    (
+        _THROTTLE,
+        Field("errorCode", "int16"),
+        Field("clientMetricsResources", "[]struct", fields=(Field("name", "string"),)),
+    ),
+)
 LIST_OFFSETS = Request(
     "ListOffsets",
     2,
@@ -252,6 +264,11 @@ def acls() -> bytes:
 def cluster_acls() -> bytes:
     """Return a request for the ACLs of the cluster itself: a small answer, which shows whether a broker has any."""
     return _CLUSTER + compact_string("kafka-cluster") + _LITERAL + _NULL + _NULL + _ANY + _ANY + NO_TAGS
+
+
+def client_metrics() -> bytes:
+    """Return a request for the names of the subscriptions of client metrics."""
+    return NO_TAGS
 
 
 def delegation_tokens() -> bytes:

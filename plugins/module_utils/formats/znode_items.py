@@ -30,7 +30,6 @@ are None. An entity of None is the default.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
@@ -143,12 +142,10 @@ class Reader:
                     yield _item(node, "scram", (znodes.desanitize(names[3]), mechanism), credential)
         for name, text in configs.items():
             try:
-                value = float(text.replace("_", "?"))  # which Java does not accept in a number
+                value = _double(text)
             except ValueError:
                 self._problem(node.path, f"quota {name!r} is not a number: the initial copy aborts")
                 continue
-            if not math.isfinite(value):
-                self._problem(node.path, f"quota {name!r} is not finite")
             yield _item(node, "quota", (tuple(sorted(entity.items())), name), value)
 
     def _acl(self, names, node):
@@ -192,6 +189,15 @@ def _configs(resource_type, entity, node):
 
 def _item(node, kind, key, value):
     return Item(kind, key, value, node.stat.mzxid, node.path)
+
+
+def _double(text: str) -> float:
+    """Return a number as Java reads it (Double.parseDouble): without "_", and NaN and Infinity in this case alone."""
+    value = float(text.replace("_", "?"))
+    is_word = not any(one.isdigit() for one in text)
+    if is_word and text.strip().lstrip("+-") not in ("NaN", "Infinity"):
+        raise ValueError(text)
+    return value
 
 
 def _name(znode_name):

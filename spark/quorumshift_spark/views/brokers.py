@@ -45,7 +45,7 @@ _NAMES_A_REQUEST = 500
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER_CONFIG, _DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
-# Kinds of configs whose resources no broker lists: they are requested by the names in the log
+# Kinds of configs that are requested by the names in the log, and those of client metrics also by the broker's list
 _NAMED = {name: code for code, name in form.CONFIG_RESOURCES.items() if name in ("client_metrics", "group")}
 _NAMED_CONFIG = (7, 8)  # DYNAMIC_CLIENT_METRICS_CONFIG, GROUP_CONFIG
 _OF_FILE = (4, 5)  # STATIC_BROKER_CONFIG, DEFAULT_CONFIG
@@ -54,6 +54,8 @@ _UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
 # Not authorized for the cluster or the group; a release of Kafka that has no configs of this kind
 _NOT_DESCRIBED = (29, 30, _INVALID_REQUEST)
 _NOT_SERVED = {"acl": (54,), "delegation_token": (61, 64)}  # no authorizer; no tokens, or not at this listener
+# What a client gets where an authorizer does not implement the list of ACLs: UnsupportedOperationException is -1
+_NOT_LISTED = (-1, 0, 35, _INVALID_REQUEST, 54)
 _SMALL = 1000  # bytes of an answer that is not kept
 
 _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records and not in metadata (KRaftVersion)
@@ -191,7 +193,7 @@ class BrokerView(LiveView):
                 yield from requester.topics(names)
             if "config" in kinds:
                 yield from requester.topic_configs(self._page)
-                yield from requester.named_configs(wanted or ())
+                yield from requester.named_configs(requester.client_metrics() if wanted is None else wanted)
             if "quota" in kinds:
                 yield requester.quotas()
             if "scram" in kinds:
@@ -343,6 +345,16 @@ class _Requester:
 
             yield _ANSWERS.get((self._digests, *names), answer, lambda made=entities: Shared([*made()]))
 
+    def client_metrics(self) -> List[Key]:
+        """Return a key of each subscription of client metrics that the broker has."""
+        request = requests.LIST_CLIENT_METRICS
+        if request.api_key not in self._versions().api_keys:
+            return []
+        response = self._request(request, requests.client_metrics())
+        self._check(request, response)
+        names = [one["name"] for one in response["clientMetricsResources"]]
+        return [("config", form.canonical(["client_metrics", name, ""])) for name in names]
+
     def named_configs(self, wanted: Iterable[Key]) -> Iterator[Entity]:
         """Yield the configs of these groups and subscriptions of client metrics."""
         parts = [form.key_of(key)[:2] for kind, key in wanted if kind == "config"]
@@ -455,9 +467,11 @@ class _Requester:
         """Find out whether an authorizer that is not Kafka's lists ACLs.
 
         It need not (Authorizer.acls): it fails, or it lists none, and its rules are elsewhere. Then ACLs that Kafka's
-        own authorizer left in the store count for none.
+        own authorizer left in the store count for none. That the client may not ask shows nothing.
         """
         response = requests.read(requests.DESCRIBE_ACLS, self._request_raw(requests.DESCRIBE_ACLS, requests.acls()))
+        if response["errorCode"] not in _NOT_LISTED:
+            self._check(requests.DESCRIBE_ACLS, response)
         if response["errorCode"] or not response["resources"]:
             found = _error_text(response) if response["errorCode"] else "none is listed"
             self.not_served["acl"] = f"its authorizer {authorizer} does not list ACLs ({found})"

@@ -14,7 +14,8 @@ that failed, and no stack trace shows what was read.
 Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
 partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. What a broker serves
 has a bucket (see buckets). The last row of a part has kind "": key is the number of the part; fields holds `error`
-(text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the buckets, in base64).
+(text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the buckets, in base64). `reading` is
+new with each time that a task reads the part.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import itertools
 import json
 import os
 import pickle
+import secrets
 import time
 import traceback
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
@@ -162,6 +164,7 @@ def _batches(part: Part) -> Iterator[pa.RecordBatch]:
     held: List[pa.RecordBatch] = []
     started = time.time()
     summary = {"of": str(part.of)}
+    reading = secrets.token_hex(8)
 
     def named(batches):
         for batch in filter(len, batches):
@@ -189,6 +192,7 @@ def _batches(part: Part) -> Iterator[pa.RecordBatch]:
             summary["digests"] = base64.b64encode(digests.tobytes()).decode()
     except Exception as error:
         summary = {"of": str(part.of), "error": error_line(error)}
+    summary["reading"] = reading
     summary["seconds"] = f"{time.time() - started:.3f}"
     fields = [(part.name, "", str(part.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))]
     yield _batch(fields, [None])
@@ -303,9 +307,11 @@ def _typed(name, kind, batch, found=None):
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:
-    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts": {kind:
-    rows that were read}, "kept": {kind: rows that follow}}, with {"digests"} where the view has buckets."""
+    """Return the last row of a part, decoded: {"of", "seconds", "reading"} and {"error"} or {"state", "problems",
+    "counts": {kind: rows that were read}, "kept": {kind: rows that follow}}, with {"digests"} where the view has
+    buckets."""
     decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
+    decoded["reading"] = fields["reading"]
     if "error" in fields:
         return {**decoded, "error": fields["error"]}
     decoded.update({name: json.loads(fields[name]) for name in ("state", "problems", "counts", "kept")})

@@ -11,7 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from quorumshift_spark.views import baseline as baselines
 
 from tests.integration import seeded, servers
@@ -185,6 +185,17 @@ class World:
         finally:
             (self.home / file).unlink()
 
+    def restart_without_security(self) -> None:
+        """Restart both brokers without an authorizer and delegation tokens."""
+        off = {"authorizer.class.name": None, "delegation.token.secret.key": None}
+        for server in (self.broker, self.second):
+            server.stop()
+            server.configure(off)
+            server.start()
+        for number in (1, 2):
+            self.unfenced(number)
+        self.settle()
+
     def unfenced(self, broker: int) -> None:
         """Wait until a broker is unfenced in the log."""
 
@@ -198,6 +209,14 @@ class World:
         """Note the end of the log: planted records come after it. The fence passes it."""
         self.mark = metadata_summary.summarise(str(self.log))["log_end_offset"]
         servers.wait_for(lambda: self.snapshots.fence()["migration_offset"] >= self.mark, 60, "dual-write")
+
+    def set_config(self, topic: str, name: str, value: str | None) -> None:
+        """Set a topic config, or remove it (None), without the seconds that a tool takes to start."""
+        admin = AdminClient({"bootstrap.servers": str(self.broker.listeners["PLAINTEXT"])})
+        operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(60)
 
     # --- planting ---
 
@@ -348,6 +367,23 @@ class OldAnswers(parity.Snapshots):
 
     def cut(self, above: int | None = None) -> Dict[str, Any]:
         return {**super().cut(above), "nonce": "an old nonce"}
+
+
+class ChangingAnswers(parity.Snapshots):
+    """Answers of a cluster of which a topic config changes before each snapshot of the log but the first.
+
+    :arg change: (topic, config, first value, which then grows by 1).
+    """
+
+    def __init__(self, world: World, change: Tuple[str, str, int]) -> None:
+        super().__init__(world.home, str(world.log), world.zk.connect + CHROOT)
+        self._world, (self._topic, self._name, self._value) = world, change
+
+    def cut(self, above: int | None = None) -> Dict[str, Any]:
+        if above is not None:
+            self._world.set_config(self._topic, self._name, f"{self._value}")
+            self._value += 1
+        return super().cut(above)
 
 
 class Znodes:

@@ -57,6 +57,10 @@ def test_what_only_python_takes_for_a_number_is_a_problem():
     assert problems == ["'leader' is not a whole number"]
 
 
-def test_a_quota_that_is_not_finite_is_an_item_and_a_problem():
-    ((item,), (problem,)) = read(node("/config/ips/<default>", {"config": {"connection_creation_rate": "Infinity"}}))
-    assert item.key == ((("ip", None),), "connection_creation_rate") and "not finite" in problem
+def test_a_quota_that_is_not_finite_is_an_item_as_for_kafka():
+    for text in ("Infinity", "-Infinity", "NaN", " NaN ", "1e999"):
+        ((item,), problems) = read(node("/config/ips/<default>", {"config": {"connection_creation_rate": text}}))
+        assert item.key == ((("ip", None),), "connection_creation_rate") and problems == []
+    for text in ("inf", "nan", "infinity", "INFINITY"):  # which only Python takes
+        items, (problem,) = read(node("/config/ips/<default>", {"config": {"connection_creation_rate": text}}))
+        assert items == [] and "is not a number: the initial copy aborts" in problem

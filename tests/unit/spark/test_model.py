@@ -103,3 +103,48 @@ def test_an_election_after_the_copy_leaves_undecided_what_changed_before_it():
     ]
     assert last([*removed, ("copy",), ("follow", 9), gate("after_copy")]) == "pass"
     assert last([*removed, ("copy",), ("fail_over",), ("follow", 9), gate("after_copy")]) == "incomplete"
+
+
+def test_a_topic_that_zookeeper_still_had_at_the_baseline_and_that_is_created_again_is_no_difference():
+    """The log removed it before the baseline, in which ZooKeeper was behind. Seed 31360."""
+    removed = [("copy",), CREATE_A, ("mirror", 9), ("change", ("delete", "a"))]
+    late = [[], [], [("mirror", 9), ("follow", 9)]]
+    again = [gate("after_copy", *late), CREATE_A, ("mirror", 9), ("follow", 9), gate("before_kraft")]
+    assert last([*removed, *again]) == "pass"
+
+
+def test_a_value_that_the_controller_overwrote_while_the_gate_ran_never_passes():
+    """It writes all of a znode. No record shows what ZooKeeper had, and it would be in the baseline. Seed 30566."""
+    setup = [CREATE_A, ("change", ("quota", "u")), ("copy",), ("write_to_zookeeper", 0, False)]
+    for number in range(4):
+        events = [*setup[:-1], ("write_to_zookeeper", number, False)]
+        overwrite = [[("change", ("grow", "a")), ("change", ("scram", "u")), ("follow", 9)], [("mirror", 9)]]
+        assert last([*events, ("follow", 9), gate("before_kraft", [], *overwrite)]) != "pass"
+
+
+def test_a_partition_whose_record_kafka_deleted_is_excused_by_its_epoch():
+    """On a large cluster the elections of a rolling restart let Kafka delete records within hours."""
+    events = [CREATE_A, ("copy",), ("to_kraft",), ("mirror", 9), ("follow", 9), gate("after_kraft")]
+    elected = [*events, ("change", ("elect", "a")), ("take_checkpoint", True), ("mirror", 9), ("follow", 9)]
+    assert last([*elected, gate("before_finalize")]) == "pass"
+    lost = [*events, ("change", ("quota", "u")), ("take_checkpoint", True), ("mirror", 9), ("follow", 9)]
+    assert last([*lost, gate("before_finalize")]) == "incomplete", "a quota has no epoch"
+
+
+def test_producer_ids_that_another_client_raised_and_the_controller_overwrote_never_pass():
+    """They would be in the baseline, and what is right would have fallen since. Seeds 6914, 8552, 9530."""
+    block = ("change", ("block", 0))
+    setup = [block, ("copy",), block, ("write_to_zookeeper", 0, False), ("follow", 9)]
+    first = gate("before_kraft", [], [("mirror", 9)])
+    assert last([*setup, first]) == "incomplete"
+    assert last([*setup, first, ("fail_over",), ("follow", 9), gate("after_kraft")]) == "pass"
+
+
+def test_a_broker_that_follows_the_log_slowly_is_no_difference():
+    """It is read again once it has applied the log. Seed 5398."""
+    setup = [CREATE_A, ("copy",), ("to_kraft",), ("mirror", 9), ("follow", 9), gate("after_kraft")]
+    moved = [("change", ("reassign", "a")), ("mirror", 9)], [("change", ("elect", "a")), ("mirror", 9)]
+    for between in range(5):
+        script = [[], moved[0], *[[]] * between, moved[1], *[[("mirror", 9)]] * 60]
+        assert last([*setup, gate("before_finalize", *script)]) == "pass"
+        assert last([*setup, ("stick", 1), gate("before_finalize", *script)]) == "differ"

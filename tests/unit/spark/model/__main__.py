@@ -4,7 +4,7 @@
 """Play random histories of the model: ``python -m tests.unit.spark.model [--first SEED] [--histories N]``.
 
 Prints how the gates decided, and each seed at which one said what it must not, shortened. Exit code 1 if there is one.
-A seed is played again with ``--first SEED --histories 1``.
+A seed is played again with ``make model SEED=N``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     verdicts: Counter[Tuple[bool, str]] = collections.Counter()
-    reasons: Counter[str] = collections.Counter()
+    reasons: Counter[Tuple[str, str]] = collections.Counter()
     excused: Counter[str] = collections.Counter()
     failed, errors = [], []
     with multiprocessing.Pool(given.processes) as pool:
@@ -55,8 +55,9 @@ def main() -> int:
     print(f"{given.histories} histories, {sum(verdicts.values())} gates")
     for (is_diverged, verdict), number in sorted(verdicts.items()):
         print(f"{'with a fault' if is_diverged else 'equal'}: {verdict}: {number}")
-    for name, counted in (("incomplete", reasons), ("excused", excused)):
-        print(f"{name}: {', '.join(f'{number} {reason}' for reason, number in counted.most_common())}")
+    for (reason, then), number in reasons.most_common():
+        print(f"incomplete: {number} {reason}; {then}")
+    print(f"excused: {', '.join(f'{number} {excuse}' for excuse, number in excused.most_common())}")
     print(f"{len(failed)} histories failed, {len(errors)} ended with an error")
     for seed in sorted(failed)[:10]:
         events = history.shortened(history.history(seed))

@@ -522,6 +522,12 @@ class Cluster:
                 broker["at"] = min(broker.get("at", 0) + entries, len(self.log))
                 broker["state"] = self.log[broker["at"] - 1].after if broker["at"] else {}
 
+    def catch_up(self, number: int) -> None:
+        """Let a broker in KRaft mode apply the log."""
+        broker = self.brokers[number]
+        if broker["mode"] == KRAFT and not broker["stuck"] and self.log:
+            broker.update(at=len(self.log), state=self.of_log)
+
     def to_kraft(self) -> None:
         """Restart all brokers in KRaft mode."""
         if self.mode == KRAFT:
@@ -590,18 +596,22 @@ class Cluster:
         self.truth, self.lost = self.of_log, None
         self.faults = [one for one in self.faults if not one.what.startswith("the copy")]
 
-    def diverged(self) -> List[str]:
-        """Return what differs from the truth once all that is due was written."""
+    def with_all_written(self) -> Cluster:
+        """Return the cluster once ZooKeeper has all that is due."""
         later = copy.copy(self)
         later.tree, later.faults = self.tree.copied(), []
         later.mirror(len(self.log))
-        found = []
+        return later
+
+    def diverged(self) -> List[str]:
+        """Return what differs from the truth once all that is due was written."""
+        later, found = self.with_all_written(), []
         if self.mode == KRAFT and _compared(self.of_log) != _compared(self.truth):
             found.append("the log")
         # What was not changed has the form that it had
         wanted = content(self.of_log if self.mode == KRAFT else self.truth, later.block_of)
-        if _plain(later.tree.leaves()) != _plain(wanted):
-            found.append("ZooKeeper")
+        ours, theirs = _plain(later.tree.leaves()), _plain(wanted)
+        found += [f"ZooKeeper: {path}" for path in sorted({*ours, *theirs}) if ours.get(path) != theirs.get(path)]
         for number, broker in self.brokers.items():
             if broker["stuck"] and broker["at"] < len(self.log):
                 found.append(f"broker {number}")

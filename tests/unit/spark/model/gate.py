@@ -18,7 +18,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
 from quorumshift_spark import checking, rules
 from quorumshift_spark import normal_form as form
-from quorumshift_spark.excuses import Copied, Evidence
+from quorumshift_spark.compare import MATCH, compare
+from quorumshift_spark.excuses import Copied, Evidence, next_id
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.recheck import Fence
 from quorumshift_spark.views import Absent, Key, Statement, entities, metadata_log, partition
@@ -46,12 +47,15 @@ class Baseline(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """`verdict`, and why: texts; `readings`: {key: [clock at which the log was cut for each reading of it]}."""
+    """`verdict`, and why: texts; `agreed`: the keys that were read again, and of which ZooKeeper and the log had the
+    same at the last reading; `stayed`: those that differed in truth before each of the last three.
+    """
 
     verdict: str
     why: List[str]
     baseline: Baseline
-    readings: Dict[Key, List[int]]
+    agreed: Set[Key]
+    stayed: Set[Key]
     excused: List[str]
 
 
@@ -244,7 +248,6 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     with_zookeeper = rules.ZOOKEEPER in rules.GATES[gate].needs
     fence = _migration(cluster)
     log = Log(cluster) if with_log else None
-    cut_at = [cluster.clock]
     tick()
     rows: Dict[str, Dict[Key, Entity]] = {}
     states: Dict[str, Dict[str, Any]] = {}
@@ -276,7 +279,8 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     baselines = {f"{rules.BASELINE}:{name}": state for name, state in (baseline.states if baseline else {}).items()}
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
     evidence = Evidence(baselines, owner, log)
-    readings: Dict[Key, List[int]] = {}
+    reread_keys: Set[Key] = set()
+    in_truth: List[Set[Key]] = []  # what differs in truth, each round
 
     def advance() -> Fence:
         nonlocal fence
@@ -285,27 +289,26 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
             return Fence(None, False)
         newest = _migration(cluster) if with_zookeeper else {}
         log.cut()
-        cut_at.append(cluster.clock)
         if not with_zookeeper:
             return Fence(None, True)
         fence = newest
         tick()
         cluster.mirror(10**6)  # the job waits for it
+        in_truth.append(unequal(cluster) if cluster.faults else set())
         is_older = fence["offset"] < log.end_offset
         return Fence(fence["zxid"] if is_older else None, True, "")
 
     def reading(of: Callable[[Set[Key]], Tuple[Dict[Key, Any], Statement]]):
         def read(wanted: Iterable[Key]) -> Tuple[Dict[Key, Any], Statement]:
             tick()
-            for key in wanted:
-                if readings.setdefault(key, [cut_at[0]])[-1] != cut_at[-1]:
-                    readings[key].append(cut_at[-1])
+            reread_keys.update(wanted)
             return of(set(wanted))
 
         return read
 
     def of_broker(number: int):
         def read(wanted):
+            cluster.catch_up(number)  # the job waits for it
             found = served(cluster, number, zookeeper)
             return {key: found.get(key, Absent({})) for key in wanted}, Statement({}, [])
 
@@ -332,7 +335,38 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     unknown += _uncovered(cluster, gate, rows, comparisons, behind, log)
     verdict = DIFFER if why else INCOMPLETE if unknown else PASS
     excused = sorted({entry.outcome.excuse or "?" for entry in found.changed})
-    return Verdict(verdict, why or unknown, kept, {key: readings.get(key, cut_at[:1]) for key in keys}, excused)
+    stores = rules.Comparison(rules.ZOOKEEPER, rules.LOG, rules.ZOOKEEPER_LOG, form.STORED)
+    absent = Absent({})
+    agreed = {
+        key
+        for key in reread_keys
+        if compare(stores, *key, *(checked.last[key].get(name, absent) for name in (stores.left, stores.right))).outcome
+        in (MATCH, None)
+    }
+    stayed = reread_keys.intersection(*in_truth[-3:]) if in_truth[2:] else set()
+    return Verdict(verdict, why or unknown, kept, agreed, stayed, excused)
+
+
+def unequal(cluster: Cluster) -> Set[Key]:
+    """Return the entities of which ZooKeeper and the log differ once all that is due was written."""
+    if cluster.mode != KRAFT:
+        return set()
+    later = cluster.with_all_written()
+    tree = ZooKeeper(later)
+    ours, theirs = {**tree.part(True), **tree.part(False)}, of_state(cluster.of_log)
+    for of in (ours, theirs):  # a block of dual-write begins at the next id
+        for key in [one for one in of if one[0] == "producer_ids"]:
+            of[key] = form.producer_ids(next_id(of[key]))
+    keys = {key for key in {*ours, *theirs} if key[0] != "migration"}
+    return {key for key in keys if plain(ours, key) != plain(theirs, key)}
+
+
+def plain(entities: Mapping[Key, Entity], key: Key) -> Any:
+    """Return the fields of an entity that ZooKeeper and the log both have, None where it is absent."""
+    if key not in entities:
+        return None
+    names = [name for name, _how in rules.compared_fields(key[0], rules.ZOOKEEPER_LOG)]
+    return {name: entities[key].fields.get(name) for name in names}
 
 
 def _migration(cluster: Cluster) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@
 """Random histories of the model's cluster, with gates. Each seed is one history.
 
 The history knows the truth. A gate must not pass on what was diverged before its last readings, and must not say
-`differ` of what is equal. `incomplete` is allowed, and counted.
+`differ` of what is equal. `incomplete` is allowed, and counted; on an equal cluster, what it says to do must open
+the gate.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import random
 import types
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Set, Tuple
 from unittest import mock
 
 from quorumshift_spark import excuses, recheck, rules
@@ -41,12 +42,12 @@ class Failed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`verdicts`: {(gate, whether something was diverged, verdict): number}; `incomplete`: {reason: number} by REASONS;
-    `excused`: {name of the excuse: number of gates}."""
+    """`verdicts`: {(gate, whether something was diverged, verdict): number}; `incomplete`: {(reason by REASONS, what
+    the operator could do about it): number}; `excused`: {name of the excuse: number of gates}."""
 
     failed: List[Failed]
     verdicts: Dict[Tuple[str, bool, str], int]
-    incomplete: Dict[str, int]
+    incomplete: Dict[Tuple[str, str], int]
     excused: Dict[str, int]
 
 
@@ -60,6 +61,7 @@ REASONS = {
     "committed records were lost": "the log lost what the baseline had",
     "serves metadata up to": "a broker does not follow the log",
     "no record of its removal is left": "no record of a removal is left",
+    "had another value at the first reading": "ZooKeeper was overwritten without a record",
 }
 """Why a gate did not decide: a part of what it said, and what it means."""
 
@@ -192,16 +194,14 @@ def _play(events: List[Event]) -> Outcome:
             for one in next(script, [("mirror", 10**6), ("follow", 10**6)]):
                 _happen(cluster, one)
 
-        diverged, faults = cluster.diverged(), list(cluster.faults)
+        diverged, faults, unequal = cluster.diverged(), list(cluster.faults), gates.unequal(cluster)
         found = gates.run(cluster, name, baseline, tick)
         latest = cluster.diverged()
-        # A fault counts that had its effect before the last but one reading of each key
-        seen = min((ats[max(0, len(ats) - 2)] for ats in found.readings.values()), default=cluster.clock)
-        wrong = [one for one in latest if one in diverged]
-        if "ZooKeeper" in latest and any(
-            fault.at < seen and fault.what.startswith("ZooKeeper") for fault in cluster.faults
-        ):
-            wrong = [*wrong, "ZooKeeper"]
+        # What was repaired meanwhile, and a later fault of the same entity, which no reading shows, are two things
+        wrong = [one for one in latest if one in diverged and not one.startswith(ZOOKEEPER)]
+        if unequal or found.stayed:
+            keys = ((unequal - found.agreed) | found.stayed) & gates.unequal(cluster)
+            wrong += sorted(f"{ZOOKEEPER}: {key}" for key in keys)
         is_equal = (
             not diverged
             and not latest
@@ -221,18 +221,47 @@ def _play(events: List[Event]) -> Outcome:
         counted = (name, not is_equal, found.verdict)
         outcome.verdicts[counted] = outcome.verdicts.get(counted, 0) + 1
         if found.verdict == gates.INCOMPLETE:
-            reason = next(text for text, name in REASONS.items() if text in found.why[0])
-            reason = REASONS[reason]
-            outcome.incomplete[reason] = outcome.incomplete.get(reason, 0) + 1
+            reason = next(name for text, name in REASONS.items() if text in found.why[0])
+            if is_equal:
+                baseline, then = _again(cluster, name, baseline)
+                if then == NEVER:
+                    outcome.failed.append(Failed(number, name, NEVER, [], found.why))
+            else:
+                then = WITH_FAULT
+            outcome.incomplete[reason, then] = outcome.incomplete.get((reason, then), 0) + 1
         for excuse in found.excused:
             outcome.excused[excuse] = outcome.excused.get(excuse, 0) + 1
     return outcome
 
 
+AGAIN, NEW_BASELINE, NO_BASELINE, NEVER = (
+    "the gate passed when it was run again",
+    "it passed with a new baseline",
+    "nothing to compare with after finalization",
+    "it never passed",
+)
+WITH_FAULT = "with a fault"
+ZOOKEEPER = "ZooKeeper"
+
+
+def _again(cluster: Cluster, gate: str, baseline: gates.Baseline | None) -> Tuple[gates.Baseline | None, str]:
+    """Do what an operator does about a gate that could not decide: run it again while nothing changes, then with a new
+    baseline. Return the baseline that it leaves, and how it ended."""
+    for given, then in ((baseline, AGAIN), (None, NEW_BASELINE)):
+        _happen(cluster, ("mirror", 10**6))
+        _happen(cluster, ("follow", 10**6))
+        found = gates.run(cluster, gate, given, lambda: None)
+        if found.verdict == gates.PASS:
+            return found.baseline, then
+        if found.verdict == gates.DIFFER:
+            return given, NEVER
+    return baseline, NO_BASELINE if gate == "after_finalize" else NEVER
+
+
 def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Baseline | None) -> bool:
     """Return whether nothing that the gate reads can show what is diverged."""
     if gate == "after_finalize":
-        diverged = [one for one in diverged if one != "ZooKeeper"]
+        diverged = [one for one in diverged if not one.startswith(ZOOKEEPER)]
     if diverged != ["the log"]:
         return not diverged
     # All views agree. Only the baseline shows what it was, or a log that lost what the baseline has
@@ -243,23 +272,30 @@ def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Ba
     if cluster.lost is not None and cluster.lost >= end:
         return True
     truth, now = (gates.of_state(one) for one in (cluster.truth, cluster.of_log))
-    # Where clients got so many blocks since that the next id is above that of the baseline, it looks as it should
-    wrong = [key for key in {*truth, *now} if _plain(truth, key) != _plain(now, key) and not _is_above(now, known, key)]
-    return all(_plain(known, key) == _plain(now, key) for key in wrong)
+    wrong = [key for key in {*truth, *now} if gates.plain(truth, key) != gates.plain(now, key)]
+    later = _changed_after_copy(cluster)
+    return all(
+        gates.plain(known, key) == gates.plain(now, key) or _looks_legal(now, known, key, later) for key in wrong
+    )
 
 
-def _is_above(now: Mapping[Key, Entity], known: Mapping[Key, Entity], key: Key) -> bool:
-    if key[0] != "producer_ids" or key not in now or key not in known:
+def _looks_legal(now: Mapping[Key, Entity], known: Mapping[Key, Entity], key: Key, later: Set[Key]) -> bool:
+    """Return whether clients could have changed what the baseline knows to what is there now, by records after the
+    copy: what the copy lost was created between the baseline and the copy, and again after it."""
+    if key not in now or key not in later:
         return False
-    return int(now[key].fields["next"]) > excuses.next_id(known[key])
+    if key[0] == "producer_ids" and key in known:
+        return int(now[key].fields["next"]) > excuses.next_id(known[key])
+    return key not in known
 
 
-def _plain(entities: Mapping[Key, Entity], key: Key) -> Any:
-    """Return the fields of an entity that ZooKeeper and the log both have, None where it is absent."""
-    if key not in entities:
-        return None
-    names = [name for name, _how in rules.compared_fields(key[0], rules.ZOOKEEPER_LOG)]
-    return {name: entities[key].fields.get(name) for name in names}
+def _changed_after_copy(cluster: Cluster) -> Set[Key]:
+    """Return the entities that a later entry than the copy, the first one of the log, changed."""
+    found: Set[Key] = set()
+    states = [gates.of_state(entry.after) for entry in cluster.log]
+    for was, now in zip(states, states[1:]):
+        found |= {key for key in {*was, *now} if gates.plain(was, key) != gates.plain(now, key)}
+    return found
 
 
 def _happen(cluster: Cluster, event: Event) -> None:
