@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import shlex
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
@@ -45,18 +48,26 @@ CLEAN_UPS = (
     CleanUp("zk_cut", "healed", None, "a host that is fenced serves no client until it is healed"),
     CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
     CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
-    CleanUp("async_status", None, "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
+    CleanUp("file", "absent", "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
     CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
 )
 
 
+class Printed(NamedTuple):
+    """A command that `status` prints: the playbook's name, and the extra variables."""
+
+    playbook: str
+    variables: dict[str, str]
+
+
 class Clean(NamedTuple):
-    """A run without a failure: its calls, what changes, and where it leads."""
+    """A run without a failure: its calls, what changes, where it leads, and the command that `status` prints then."""
 
     calls: list[dict[str, Any]]
     changing: frozenset[tuple]
     final: Any
     locked: frozenset[str]
+    following: Printed | None = None
 
 
 UNKNOWN = Clean([], frozenset(), None, frozenset())
@@ -82,7 +93,14 @@ def final(world: World) -> Any:
     nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
     zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
     files = {name: world.config_file(name).exists() for name in IDS}
-    members = {name: (one["state"], one["mode"]) for name, one in state["stubs"].get("members", {}).items()}
+    members = {
+        name: [
+            None if one.get("state") in (None, "none", "healed") else one["state"],
+            one.get("mode"),
+            one.get("config"),
+        ]
+        for name, one in state["stubs"].get("members", {}).items()
+    }
     stubs = {**state["stubs"], "members": members}
     found = [nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], stubs]
     return json.loads(json.dumps(found))
@@ -207,8 +225,19 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
 _COMMAND = re.compile(r"^ {8}ansible-playbook .*?(playbooks/[a-z_]+\.yml)(.*)$", re.MULTILINE)
 
 
-def status_violations(world: World, code: int | None, name: str, taken: bool) -> tuple[list[str], str | None]:
-    """Return what is wrong with what `status` shows after the run, and the playbook that it names next."""
+def printed(text: str) -> Printed | None:
+    """Return the command that `status` printed, None without one."""
+    command = _COMMAND.search(text)
+    if not command:
+        return None
+    words = shlex.split(command[2])
+    given = [value for option, value in itertools.pairwise(words) if option == "-e"]
+    variables = {one.partition("=")[0]: one.partition("=")[2] for one in given}
+    return Printed(Path(command[1]).stem, variables)
+
+
+def status_violations(world: World, code: int | None, name: str, taken: bool) -> tuple[list[str], Printed | None]:
+    """Return what is wrong with what `status` shows after the run, and the command that it names next."""
     text, found = output(world, name), []
     if code != 0:
         found.append(f"status ended with exit code {code}")
@@ -219,4 +248,4 @@ def status_violations(world: World, code: int | None, name: str, taken: bool) ->
     command = _COMMAND.search(text)
     if command and not (ROOT / command[1]).exists():
         found.append(f"status names {command[1]}, which does not exist")
-    return found, command[1] if command else None
+    return found, printed(text)
