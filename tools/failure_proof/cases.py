@@ -470,7 +470,7 @@ class Walk:
             "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
             "exit_code": code,
         }
-        shown, following = self._status(taken)
+        shown, following = self._status(taken, verdict.was_done(calls))
         found += shown
         result["next"] = following.playbook if following else None
         kinds = {kind for _key, kind in case.faults}
@@ -494,14 +494,14 @@ class Walk:
             return json.loads(made)
         return json.loads(path.read_text())
 
-    def _status(self, taken: bool) -> tuple[list[str], verdict.Printed | None]:
+    def _status(self, taken: bool, done: bool) -> tuple[list[str], verdict.Printed | None]:
         """Return what is wrong with what `status` shows now, and the command that it prints."""
 
         def work() -> Any:
             code, _seconds = self.spawner.play(self.world, "status", "status", {"quorumshift_record": False})
-            return verdict.status_violations(self.world, code, "status", taken)
+            return verdict.status_violations(self.world, code, "status", taken, done)
 
-        shown, following = self._known("status", f"{modules.digest_of_all(self.world, True)} {taken}", work)
+        shown, following = self._known("status", f"{modules.digest_of_all(self.world, True)} {taken} {done}", work)
         return shown, verdict.Printed(*following) if following else None
 
     def _rerun(self, following: verdict.Printed | None) -> tuple[list[int], list[str]]:
@@ -514,7 +514,7 @@ class Walk:
             printed = following
             for number in range(2):
                 if number:
-                    _shown, printed = self._status(True)
+                    _shown, printed = self._status(True, False)
                 given = scenario.given(world)
                 if printed and printed.playbook == scenario.playbook and printed != self.recorded.following:
                     given = {name: given[name] for name in scenarios.OF_SIMULATION if name in given} | printed.variables

@@ -41,6 +41,7 @@ class Tolerated(NamedTuple):
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
 )
+CLOSED = ("run_lock", "closed")
 UNREGISTER = "Remove the broker's registration from the quorum"
 CLEAN_UPS = (
     CleanUp("run_lock", "closed", None, "the lock says how the run ended"),
@@ -198,9 +199,20 @@ def taken(calls: list[dict[str, Any]]) -> set[str]:
     return {one["target"] for one in calls if one["at"] == "end" and signature(one) == wanted and one["mutated"]}
 
 
+def was_done(calls: list[dict[str, Any]]) -> bool:
+    """Return whether the first failure was in the last task of a run, which closes the locks. What the run was to do is
+    done then, and a lock that is closed on one host is closed for the cluster. So the run ended well, with an exit code
+    that is not 0 and a message about that host."""
+    first = next((one for one in calls if one.get("injected")), None)
+    return first is not None and signature(first) == CLOSED and first["task"].endswith("Close the run lock")
+
+
 def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:
     """Return where journal and locks do not say how the run ended."""
     found: list[str] = []
+    if was_done(calls):
+        return [] if recorded.final in (None, final(world)) else ["the run closes its locks before its work is done"]
+    unclosed = {one["target"] for one in injected if signature(one) == CLOSED}
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
     held = taken(calls)
     run = run_of(world)
@@ -215,7 +227,7 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
             continue
         if run_lock.ended_well(lock):
             found.append(f"the run lock of {host} says that the run ended well")
-        elif ends_itself and not lock["closed"] and host not in lost:
+        elif ends_itself and not lock["closed"] and host not in lost | unclosed:
             found.append(f"the run lock of {host} is left open")
         elif lock["closed"] and not ends_itself:
             found.append(f"the run lock of {host} is closed, though the run was killed")
@@ -236,14 +248,17 @@ def printed(text: str) -> Printed | None:
     return Printed(Path(command[1]).stem, variables)
 
 
-def status_violations(world: World, code: int | None, name: str, taken: bool) -> tuple[list[str], Printed | None]:
-    """Return what is wrong with what `status` shows after the run, and the command that it names next."""
+def status_violations(
+    world: World, code: int | None, name: str, taken: bool, done: bool = False
+) -> tuple[list[str], Printed | None]:
+    """Return what is wrong with what `status` shows after the run, and the command that it names next. `taken`:
+    whether the run took the run lock; `done`: whether its work was done (was_done)."""
     text, found = output(world, name), []
     if code != 0:
         found.append(f"status ended with exit code {code}")
-    if "ended well" in text:
+    if "ended well" in text and not done:
         found.append("status says that the run ended well")
-    if taken and not ("ended at" in text or "locked by" in text):
+    if taken and not any(words in text for words in ("ended at", "locked by", "ended well")):
         found.append("status does not say how the run ended")
     command = _COMMAND.search(text)
     if command and not (ROOT / command[1]).exists():

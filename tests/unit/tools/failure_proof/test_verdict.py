@@ -151,7 +151,7 @@ def test_a_status_that_names_no_playbook_of_the_collection(world):
         "  last run: x, ended at Stop\n        ansible-playbook -i x playbooks/gone.yml\n"
     )
     shown, following = verdict.status_violations(world, 0, "status", True)
-    assert shown == ["status names playbooks/gone.yml, which does not exist"] and following == "playbooks/gone.yml"
+    assert shown == ["status names playbooks/gone.yml, which does not exist"] and following == ("gone", {})
 
 
 def test_the_cluster_follows_its_nodes(tmp_path):
@@ -163,3 +163,32 @@ def test_the_cluster_follows_its_nodes(tmp_path):
     assert world.quorum()["leader_id"] == 102
     world.stop("c2")
     assert not world.quorum()["reached"]
+
+
+def test_a_lock_that_could_not_be_closed_once_the_work_was_done(world):
+    (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
+    boundary.calls_file(world, "run").unlink()
+    for host in ("b1", "b2"):
+        call(world, host=host, target=host, play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+    closing = {"module": "run_lock", "does": "closed", "task": "role : Close the run lock", "play": 9}
+    call(world, **closing, injected=FAILED, result=FAILED)
+    lock(world, "b1", closed=False)
+    lock(world, "b2", closed=True, how="ok")
+    assert found(world) == []
+    recorded = verdict.UNKNOWN._replace(final="elsewhere")
+    shown = verdict.violations(world, recorded, {KEY: FAILED}, 2, "run")
+    assert shown == ["the run closes its locks before its work is done"]
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("ansible-playbook -i x playbooks/migrate.yml", ("migrate", {})),
+        (
+            "ansible-playbook -i x playbooks/rollback.yml -e quorumshift_rollback_to=zk",
+            ("rollback", {"quorumshift_rollback_to": "zk"}),
+        ),
+    ],
+)
+def test_the_printed_command(command, expected):
+    assert verdict.printed(f"  next: something\n        {command}\n") == expected
