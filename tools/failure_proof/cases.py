@@ -30,7 +30,7 @@ WORLDS, KNOWN = DIRECTORY / "worlds", DIRECTORY / "known"
 ALL_RESULTS = engine.ROOT / "build" / "failure-proof" / "run" / "cases.jsonl"
 NO_FAILURE = "none"  # the kind of a run without a failure
 PART = 60  # cases of one walk
-SHOWN_LINES = 12  # of the output of a run that failed without a failure
+SHOWN = 500  # characters of a line of a run that failed without a failure
 
 
 class Case(NamedTuple):
@@ -117,10 +117,9 @@ def record(scenario: Scenario, spawner: Spawner) -> tuple[verdict.Clean, float]:
     code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
     if code != 0:
         shutil.move(boundary.calls_file(world, "run"), root / "calls-failed.jsonl")
-        lines = [line for line in engine.output(world, "run").splitlines() if line.strip()][-SHOWN_LINES:]
-        raise scenarios.PreparationFailed(
-            f"the run without a failure ended with exit code {code}: " + " / ".join(lines)
-        )
+        lines = [line for line in engine.output(world, "run").splitlines() if "fatal:" in line or "ERROR" in line]
+        shown = " / ".join(line[:SHOWN] for line in lines[:3])
+        raise scenarios.PreparationFailed(f"the run without a failure ended with exit code {code}: {shown}")
     spawner.play(world, "status", "status", {"quorumshift_record": False})
     return recorded(scenario), seconds
 

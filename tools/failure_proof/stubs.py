@@ -178,9 +178,8 @@ def _member(world: World, host: str, **more: Any) -> dict[str, Any]:
         return {**NOT_A_MEMBER, **((world.state()["stubs"].get("members") or {}).get(host) or {})}
     with world.changing() as state:
         members = state["stubs"].setdefault("members", {})
-        found = members.setdefault(host, dict(NOT_A_MEMBER))
-        found.update(more)
-        return dict(found)
+        members[host] = {**NOT_A_MEMBER, **members.get(host, {}), **more}
+        return dict(members[host])
 
 
 def _cut(member: dict[str, Any]) -> dict[str, Any]:
