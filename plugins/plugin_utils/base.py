@@ -70,6 +70,9 @@ REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
+variable_specs.specs()  # once, in the control process: Ansible imports an action there before it forks the tasks' workers
+
+
 class QuorumshiftAction(ActionBase):
     """An action that knows its run, fills in options and shows progress.
 

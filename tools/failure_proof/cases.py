@@ -116,12 +116,17 @@ def record(scenario: Scenario, spawner: Spawner) -> tuple[verdict.Clean, float]:
     world = World(root)
     code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
     if code != 0:
-        shutil.move(boundary.calls_file(world, "run"), root / "calls-failed.jsonl")
         lines = [line for line in engine.output(world, "run").splitlines() if "fatal:" in line or "ERROR" in line]
         shown = " / ".join(line[:SHOWN] for line in lines[:3])
         raise scenarios.PreparationFailed(f"the run without a failure ended with exit code {code}: {shown}")
     spawner.play(world, "status", "status", {"quorumshift_record": False})
+    (root / "recorded").touch()
     return recorded(scenario), seconds
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether the run of a scenario was recorded to its end."""
+    return (WORLDS / f"{name}-clean" / "recorded").exists()
 
 
 def recorded(scenario: Scenario) -> verdict.Clean:
@@ -143,7 +148,7 @@ def choose(name: str, given: Any, seed: int) -> Chosen:
     """Record the calls of a scenario, and choose its cases as the options say. Raises PreparationFailed."""
     scenario = scenarios.SCENARIOS[name]
     again = given.recorded or given.continued
-    if not (again and (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists()):
+    if not (again and is_recorded(name)):
         spawner = Spawner()
         try:
             record(scenario, spawner)
@@ -317,7 +322,7 @@ def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
     parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
     case, spawner = Case(name, parsed), Spawner()
     scenario = scenarios.SCENARIOS[name]
-    if not (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists():
+    if not is_recorded(name):
         record(scenario, spawner)
     spawner.end()
     walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, 1.0, 0, keep=True)
@@ -469,7 +474,7 @@ class Walk:
             "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
             "exit_code": code,
         }
-        shown, following = self._status(taken, verdict.was_done(calls))
+        shown, following = self._status(taken, verdict.was_done(calls) or (code == 0 and not found))
         found += shown
         result["next"] = following.playbook if following else None
         kinds = {kind for _key, kind in case.faults}

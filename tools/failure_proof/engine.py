@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import resource
@@ -59,6 +60,8 @@ def prepare(home: Path) -> None:
     from tools.failure_proof import boundary, modules
 
     modules.load()
+    for path in (ROOT / "plugins" / "action").glob("*.py"):
+        importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{path.stem}")
     boundary.install()
     # A fork has another process id than the run that it goes on with: a run is known by its token
     identity.process = lambda _pid: {"boot_id": "b", "pid_namespace": "n", "pid": 1, "started": boundary.Run.token}
