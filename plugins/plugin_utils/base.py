@@ -70,7 +70,7 @@ REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
-variable_specs.specs()  # once, in the control process: Ansible imports an action there before it forks the tasks' workers
+variable_specs.specs()  # once: Ansible imports an action in the control process, from which it forks the workers
 
 
 class QuorumshiftAction(ActionBase):

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import variables
@@ -123,3 +126,14 @@ def test_each_variable_may_be_text_as_from_a_survey(name):
         assert variable_specs.typed(name, value) == value
     elif kind not in TEXTS:
         assert variable_specs.typed(name, "~/x") == "~/x"  # a path is of its host
+
+
+def test_the_specs_are_read_before_workers_are_forked():
+    """Each task of each host would read them else: 0.24 s of CPU with a parser in Python, 0.03 s with one in C."""
+    code = (
+        "from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base, variable_specs as specs; "
+        "assert specs.specs.cache_info().currsize == 1"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
