@@ -69,8 +69,15 @@ def admin(world: World) -> Any:
     return Admin
 
 
-def kraft_preflight(_world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
-    return {"changed": False, "findings": [], "checks": ["versions"]}
+def kraft_preflight(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Find what prevents a migration here: brokers that do not run, and hosts that the run has not read."""
+    nodes = args["nodes"]
+    seen = [f"{host} does not run" for host in BROKERS if host not in world.alive_brokers()]
+    seen += [f"{host} was not read" for host in IDS if not (nodes.get(host) or {}).get("file") and host in BROKERS]
+    seen += [f"the connections of {host} were not checked" for host in IDS if not (nodes.get(host) or {}).get("paths")]
+    common = {"id": "hosts", "title": "Hosts", "severity": "blocks", "source": "", "do": "fix that", "waived": None}
+    result = {"changed": False, "findings": [{**common, "seen": one} for one in seen], "checks": ["hosts"]}
+    return {"failed": True, "msg": f"Blocking findings: {'; '.join(seen)}.", **result} if seen else result
 
 
 def zk_backup(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
