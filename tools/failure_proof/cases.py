@@ -316,7 +316,7 @@ def results_file(name: str, number: int) -> Path:
     return DIRECTORY / "results" / f"{name}-{number}.jsonl"
 
 
-def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
+def replay(words: list[str], rerun: bool = True) -> tuple[dict[str, Any], Path]:
     """Run one case; return its result and the directory of its world."""
     name, *faults = words
     parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
@@ -325,7 +325,7 @@ def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
     if not is_recorded(name):
         record(scenario, spawner)
     spawner.end()
-    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, 1.0, 0, keep=True)
+    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, float(rerun), 0, keep=True)
     (result,) = walk.run()
     return result, DIRECTORY / "replayed"
 

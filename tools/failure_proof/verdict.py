@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, run_outcome
 
 from tools.failure_proof import boundary
 from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER
@@ -167,7 +167,14 @@ def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
     lines = [line for line in text.splitlines() if "injected" in line]
     if not lines:
         return ["the message does not name the cause"]
-    return [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
+    found = [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
+    blamed = {name for words in _ENDED_ON.findall(text) for name in words.split(", ")}
+    if blamed and not blamed & {one[where] for one in injected for where in ("target", "host")}:
+        found.append(f"the message blames {', '.join(sorted(blamed))} instead of {host}")
+    return found
+
+
+_ENDED_ON = re.compile(r'The run ended at \\?"[^"]+" on ([\w, ]+): ')
 
 
 def journal(world: World, run: str) -> list[dict[str, Any]]:
@@ -222,6 +229,9 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
     if ends_itself and events and not any(one["name"] == "failed" for one in events):
         found.append("the journal does not say that the run failed")
     lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
+    journaled = {one["host"] for one in events if one["name"] == "failed" and one.get("reason") == run_outcome.lost()}
+    if journaled - lost:
+        found.append(f"the journal says of {', '.join(sorted(journaled - lost))} that it was lost")
     for host, lock in sorted(locks(world).items()):
         if host not in held or lock.get("run") != run:
             continue
