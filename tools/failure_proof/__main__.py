@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pairs", type=float, default=0.05, help="share of the cases with two failures")
     parser.add_argument("--rerun", type=float, default=0.1, help="share of the cases after which the run is repeated")
     parser.add_argument("--at-most", type=int, default=0, help="cases of each scenario and kind; 0: no bound")
-    parser.add_argument("--sample", action="store_true", help="one case of each playbook of a group, unrecorded")
+    parser.add_argument("--sample", action="store_true", help="one case of each scenario of a group, unrecorded")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--recorded", action="store_true", help="use the calls that the last run recorded")
