@@ -192,3 +192,25 @@ def test_a_lock_that_could_not_be_closed_once_the_work_was_done(world):
 )
 def test_the_printed_command(command, expected):
     assert verdict.printed(f"  next: something\n        {command}\n") == expected
+
+
+def test_a_tolerated_failure_leads_where_the_run_leads_without_it(world):
+    boundary.calls_file(world, "run").unlink()
+    call(world, module="stat", does=None, task=f"role : {verdict.TOLERATED[0].task}", injected=FAILED, result=FAILED)
+    assert found(world, code=0) == []  # of a sample, whose run without a failure was not recorded
+    recorded = verdict.UNKNOWN._replace(final="elsewhere")
+    assert verdict.violations(world, recorded, {KEY: FAILED}, 0, "run") != []
+    assert verdict.violations(world, recorded._replace(final=verdict.final(world)), {KEY: FAILED}, 0, "run") == []
+
+
+def test_a_host_that_was_not_lost(world):
+    journal = world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl"
+    lost = json.dumps({"name": "failed", "host": "b2", "reason": verdict.run_outcome.lost()})
+    journal.write_text(journal.read_text() + lost + "\n")
+    assert found(world) == ["the journal says of b2 that it was lost"]
+
+
+def test_a_message_that_blames_another_host(world):
+    text = f'fatal: [b1]: FAILED! => b1: {boundary.CAUSE}\nThe run ended at "Stop" on b3: no space.\n'
+    (world.root / "output-run.txt").write_text(text)
+    assert found(world) == ["the message blames b3 instead of b1"]
