@@ -36,7 +36,7 @@ crash-tests-all: setup ## a migration whose control process is killed before and
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
 crash-tests-sudo: setup ## a migration killed at 9 points, on hosts with sudo, where logind kills what a login leaves running
 failure-proof: setup ## every module call of every playbook fails in every way, on a simulated cluster; hours
-failure-sample: setup ## a sample of failure-proof: one case of each playbook
+failure-sample: setup ## a sample of failure-proof: one case of each of six scenarios
 simulate: setup ## 100,000 simulated moves to another ZooKeeper ensemble with crashes, reloads of filter tables, reboots and lost orders
 zk-to-zk: setup ## a move to another ZooKeeper ensemble with injected faults, while verification clients and another application run
 drill: setup ## migrations and a rollback with injected faults, while verification clients run

@@ -18,9 +18,14 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         if not self._journals():
             return {"changed": False}
-        return {"begun": self._begin, "ended": self._end, "failed": self._fail, "over": self._require}[args["state"]](
-            args
-        )
+        work = {
+            "begun": self._begin,
+            "ended": self._end,
+            "failed": self._fail,
+            "lost": self._lost,
+            "over": self._require,
+        }
+        return work[args["state"]](args)
 
     def _begin(self, _args):
         self.artifacts().note("event", run_outcome.STEP_BEGUN, step=self.step, hosts=self.batch)
@@ -35,13 +40,22 @@ class ActionModule(QuorumshiftAction):
         return {"changed": False}
 
     def _fail(self, args):
-        """Journal what failed on this host, and which hosts were lost, where no task has journaled it."""
-        known = {failure.host for failure in run_outcome.failures(self.artifacts().events())}
-        for host in {host for begun in self._unended() for host in begun["hosts"]} - set(self.batch) - known:
-            self.failed_at(self.step, run_outcome.lost(), host=host)
-        if args.get("stopped_at") and self.host not in known:
+        """Journal what failed on this host, where no task has journaled it."""
+        if args.get("stopped_at") and self.host not in self._known():
             self.failed_at(args["stopped_at"], args.get("reason"))
         return {"changed": False}
+
+    def _lost(self, args):
+        """Journal which hosts of the step take no part in its rescue, where no task has journaled it.
+
+        Not by the play's hosts that are left: in a rescue, Ansible counts only those whose own failure led there."""
+        hosts = {host for begun in self._unended() for host in begun["hosts"]}
+        for host in sorted(hosts - set(args["answered"]) - self._known()):
+            self.failed_at(self.step, run_outcome.lost(), host=host)
+        return {"changed": False}
+
+    def _known(self):
+        return {failure.host for failure in run_outcome.failures(self.artifacts().events())}
 
     def _require(self, _args):
         """Fail where the run failed, with where, why and what to do."""

@@ -19,10 +19,11 @@ options:
       - V(begun) journals the step with the hosts of its batch, and fails where the run failed before.
       - V(ended) fails where a host of the batch was lost on the way.
       - V(failed) journals what failed on this host, in a step's rescue.
+      - V(lost) journals which hosts of the step take no part in its rescue.
       - V(over) fails where the run failed, and says where, why and what to do.
     type: str
     required: true
-    choices: [begun, ended, failed, over]
+    choices: [begun, ended, failed, lost, over]
   stopped_at:
     description: With O(state=failed), the name of the task that failed.
     type: str
@@ -30,6 +31,11 @@ options:
     description: With O(state=failed), why it failed.
     type: str
     default: ""
+  answered:
+    description: With O(state=lost), the hosts that take part in the rescue.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode: {support: full, description: Journals nothing.}
   diff_mode: {support: none, description: Shows no difference.}
@@ -57,9 +63,10 @@ def main():
     """Fail: the action plugin of the same name does all the work."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["begun", "ended", "failed", "over"]},
+            "state": {"type": "str", "required": True, "choices": ["begun", "ended", "failed", "lost", "over"]},
             "stopped_at": {"type": "str"},
             "reason": {"type": "str", "default": ""},
+            "answered": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )

@@ -76,6 +76,9 @@ REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
+variable_specs.specs()  # once: Ansible imports an action in the control process, from which it forks the workers
+
+
 class QuorumshiftAction(ActionBase):
     """An action that knows its run, fills in options and shows progress.
 

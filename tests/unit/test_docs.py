@@ -24,6 +24,7 @@ NOT_VARIABLES = {
     "quorumshift_session",
     "quorumshift_state",
     "quorumshift_gathered",
+    "quorumshift_in_rescue",
     "quorumshift_controllers_gathered",
     "quorumshift_paths",
     "quorumshift_clock",

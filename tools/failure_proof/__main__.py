@@ -6,7 +6,7 @@
 The real playbooks, roles and action plugins run on a simulated cluster (world.py). A run without a failure records the
 module calls. Then each call fails on its host: the host is unreachable before it or after it, the module fails, or
 prints no JSON, Ansible's worker is lost, or the control process is killed. verdict.py has what must be true after that.
-The results are in build/failure-proof/run/summary.json.
+The results are in build/failure-proof/run: each case in cases.jsonl at once, summary.json after each scenario.
 """
 
 from __future__ import annotations
@@ -40,32 +40,46 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pairs", type=float, default=0.05, help="share of the cases with two failures")
     parser.add_argument("--rerun", type=float, default=0.1, help="share of the cases after which the run is repeated")
     parser.add_argument("--at-most", type=int, default=0, help="cases of each scenario and kind; 0: no bound")
-    parser.add_argument("--sample", action="store_true", help="one case of each playbook, without a recorded run")
+    parser.add_argument("--sample", action="store_true", help="one case of each scenario of a group, unrecorded")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--recorded", action="store_true", help="use the calls that the last run recorded")
+    parser.add_argument("--continued", action="store_true", help="go on with a run that was interrupted")
     parser.add_argument("command", nargs="*", help="replay SCENARIO CALL=KIND [CALL=KIND]")
     given = parser.parse_args(arguments)
     engine.prepare(engine.ROOT / ".build" / "failure-proof" / "home")
-    from tools.failure_proof import cases
+    from tools.failure_proof import cases, scenarios
 
     if given.command[:1] == ["replay"]:
         return _replay(cases, given.command[1:])
     seed = given.seed if given.seed is not None else random.randrange(10**6)
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
-    shutil.rmtree(engine.ROOT / ".build" / "failure-proof" / "violations", ignore_errors=True)
+    earlier = cases.earlier_results() if given.continued else []
+    shutil.rmtree(RUN, ignore_errors=True)
+    for result in earlier:
+        cases.keep(result)
+    chosen: dict[str, Any] = {}
+    results: list[dict[str, Any]] = []
     if given.sample:
         chosen, results = cases.sample(seed, given.jobs)
+        report = write(chosen, results, seed, time.monotonic() - began)
     else:
-        chosen = cases.choose(given, seed)
-        results = cases.run_all(chosen, given.jobs, given.rerun, seed)
-    report = summary(chosen, results, seed, given, time.monotonic() - began)
+        for name in given.scenario or list(scenarios.SCENARIOS):
+            chosen[name], found = cases.run_scenario(name, given, seed, earlier)
+            results += found
+            report = write(chosen, results, seed, time.monotonic() - began)
+    show(report)
+    return 1 if report["violations"] else 0
+
+
+def write(chosen: Any, results: list[dict[str, Any]], seed: int, wall_s: float) -> dict[str, Any]:
+    """Write the summary of what has run so far, and return it."""
+    report = summary(chosen, results, seed, wall_s)
     jsonschema.validate(report, json.loads(SCHEMA.read_text(encoding="utf-8")))
     RUN.mkdir(parents=True, exist_ok=True)
     (RUN / "summary.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    show(report)
-    return 1 if report["violations"] else 0
+    return report
 
 
 def _replay(cases: Any, words: list[str]) -> int:
@@ -79,7 +93,7 @@ def _replay(cases: Any, words: list[str]) -> int:
     return 1 if result["violations"] else 0
 
 
-def summary(chosen: Any, results: list[dict[str, Any]], seed: int, given: Any, wall_s: float) -> dict[str, Any]:
+def summary(chosen: Any, results: list[dict[str, Any]], seed: int, wall_s: float) -> dict[str, Any]:
     """Return the summary, as in summary.schema.json."""
     rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for result in results:

@@ -210,8 +210,9 @@ def _kept(world: World, target: str, out: str) -> str:
     job = f"j{abs(hash((target, time.time()))) % 10**12}"
     directory = world.root / "async"
     directory.mkdir(exist_ok=True)
-    (directory / f"{job}.json").write_text(out)
-    return json.dumps({"started": 1, "finished": 0, "changed": True, "ansible_job_id": job, "results_file": job})
+    path = directory / f"{job}.json"
+    path.write_text(out)
+    return json.dumps({"started": 1, "finished": 0, "changed": True, "ansible_job_id": job, "results_file": str(path)})
 
 
 def _begin(world: World, line: dict[str, Any]) -> tuple[Key, bool, int]:

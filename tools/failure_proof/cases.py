@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -13,7 +15,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +26,11 @@ from tools.failure_proof.scenarios import Scenario
 from tools.failure_proof.world import World
 
 DIRECTORY = engine.ROOT / ".build" / "failure-proof"
-WORLDS = DIRECTORY / "worlds"
+WORLDS, KNOWN = DIRECTORY / "worlds", DIRECTORY / "known"
+ALL_RESULTS = engine.ROOT / "build" / "failure-proof" / "run" / "cases.jsonl"
+NO_FAILURE = "none"  # the kind of a run without a failure
 PART = 60  # cases of one walk
+SHOWN = 500  # characters of a line of a run that failed without a failure
 
 
 class Case(NamedTuple):
@@ -111,13 +116,23 @@ def record(scenario: Scenario, spawner: Spawner) -> tuple[verdict.Clean, float]:
     world = World(root)
     code, seconds = spawner.play(world, "run", scenario.playbook, scenario.given(world))
     if code != 0:
-        raise scenarios.PreparationFailed(f"{scenario.name} ended with {code}:\n{engine.output(world, 'run')[-3000:]}")
-    return verdict.clean(world, "run"), seconds
+        lines = [line for line in engine.output(world, "run").splitlines() if "fatal:" in line or "ERROR" in line]
+        shown = " / ".join(line[:SHOWN] for line in lines[:3])
+        raise scenarios.PreparationFailed(f"the run without a failure ended with exit code {code}: {shown}")
+    spawner.play(world, "status", "status", {"quorumshift_record": False})
+    (root / "recorded").touch()
+    return recorded(scenario), seconds
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether the run of a scenario was recorded to its end."""
+    return (WORLDS / f"{name}-clean" / "recorded").exists()
 
 
 def recorded(scenario: Scenario) -> verdict.Clean:
     """Return what `record` recorded before."""
-    return verdict.clean(World(WORLDS / f"{scenario.name}-clean"), "run")
+    world = World(WORLDS / f"{scenario.name}-clean")
+    return verdict.clean(world, "run")._replace(following=verdict.printed(engine.output(world, "status")))
 
 
 class Chosen(NamedTuple):
@@ -129,26 +144,63 @@ class Chosen(NamedTuple):
     pairs: int
 
 
-def choose(given: Any, seed: int) -> dict[str, Chosen]:
-    """Record the calls of each scenario, and choose the cases as the options say."""
-    names = given.scenario or list(scenarios.SCENARIOS)
-    found: dict[str, Chosen] = {}
-    spawner = Spawner()
-    for name in names:
-        scenario = scenarios.SCENARIOS[name]
-        if not (given.recorded and (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists()):
+def choose(name: str, given: Any, seed: int) -> Chosen:
+    """Record the calls of a scenario, and choose its cases as the options say. Raises PreparationFailed."""
+    scenario = scenarios.SCENARIOS[name]
+    again = given.recorded or given.continued
+    if not (again and is_recorded(name)):
+        spawner = Spawner()
+        try:
             record(scenario, spawner)
-        known = recorded(scenario)
-        one, two = alone(name, known), pairs(name, known)
-        wanted = [case for case in one if not given.kind or case.kind in given.kind]
-        choice = random.Random(f"{seed} {name}")
-        picked = [*_part(choice, wanted, given.share), *_part(choice, two, 0 if given.kind else given.pairs)]
-        if given.at_most:
-            picked = _bounded(choice, picked, given.at_most)
-        found[name] = Chosen(picked, len(known.calls), len(one), len(two))
-        print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(one)} + {len(two)} cases", flush=True)
-    spawner.end()
-    return found
+        finally:
+            spawner.end()
+    known = recorded(scenario)
+    one, two = alone(name, known), pairs(name, known)
+    wanted = [case for case in one if not given.kind or case.kind in given.kind]
+    choice = random.Random(f"{seed} {name}")
+    picked = [*_part(choice, wanted, given.share), *_part(choice, two, 0 if given.kind else given.pairs)]
+    if given.at_most:
+        picked = _bounded(choice, picked, given.at_most)
+    print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(one)} + {len(two)} cases", flush=True)
+    return Chosen(picked, len(known.calls), len(one), len(two))
+
+
+def earlier_results() -> list[dict[str, Any]]:
+    """Return the results that an interrupted run left, without its violations: these cases are run again."""
+    lines = ALL_RESULTS.read_text().splitlines() if ALL_RESULTS.exists() else []
+    return [one for one in map(json.loads, lines) if not one["violations"]]
+
+
+def missed(case: str, name: str, kind: str, why: str) -> dict[str, Any]:
+    """Return the result of a case that did not run."""
+    return {"case": case, "scenario": name, "kind": kind, "task": "", "exit_code": None, "violations": [why]}
+
+
+def run_scenario(
+    name: str, given: Any, seed: int, earlier: list[dict[str, Any]]
+) -> tuple[Chosen, list[dict[str, Any]]]:
+    """Run the chosen cases of a scenario but those of `earlier`; return what was chosen, and the results of all. A run
+    that fails without a failure is a violation, and the only result."""
+    shutil.rmtree(KNOWN / name, ignore_errors=True)
+    try:
+        chosen = choose(name, given, seed)
+    except scenarios.PreparationFailed as error:
+        print(f"{name}: {error}", flush=True)
+        found = [missed(name, name, NO_FAILURE, str(error))]
+        keep(found[0])
+        return Chosen([], 0, 0, 0), found
+    wanted = {str(case) for case in chosen.cases}
+    done = {one["case"]: one for one in earlier if one["case"] in wanted}
+    left = [case for case in chosen.cases if str(case) not in done]
+    return chosen, [*done.values(), *run_all(name, left, given.jobs, given.rerun, seed)]
+
+
+def keep(result: dict[str, Any], path: Path = ALL_RESULTS) -> None:
+    """Append a result to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(json.dumps(result) + "\n")
 
 
 def _part(choice: random.Random, listed: list[Case], share: float) -> list[Case]:
@@ -162,16 +214,20 @@ def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Cas
     return [case for found in kinds.values() for case in choice.sample(found, min(number, len(found)))]
 
 
-SAMPLED = (*("migrate", "rollback_hybrid", "restart", "upgrade", "reassign", "restore_zookeeper"),)
+# A sample runs one of these two groups: its seed is even or odd. Each takes about 70 s of CPU.
+SAMPLED = (
+    ("migrate", "zk_rollback", "upgrade_kraft", "rollback_hybrid", "restore_zookeeper", "restart"),
+    ("zk_migrate", "finalize", "rollback", "upgrade", "restart_kraft", "reassign"),
+)
 
 
 def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]]]:
-    """Run one case of each playbook, and of each kind, without a recorded run; return what was chosen and the
-    results."""
+    """Run one case of each playbook of a group, each with another kind of failure, without a recorded run; return what
+    was chosen and the results."""
     choice = random.Random(seed)
     kinds = choice.sample(KINDS, len(KINDS))
     chosen, parts = {}, []
-    for number, name in enumerate(SAMPLED):
+    for number, name in enumerate(SAMPLED[seed % len(SAMPLED)]):
         wanted = Sample(choice.uniform(0.2, 0.8), choice.choice((0, 0, 1, 2)), kinds[number % len(kinds)])
         chosen[name] = Chosen([], 0, 0, 0)
         parts.append((name, wanted))
@@ -202,28 +258,24 @@ def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]
         path = results_file(name, 0)
         found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         if not found:
-            missed = {"case": name, "scenario": name, "kind": "none", "task": "", "exit_code": None}
-            found = [{**missed, "violations": ["no case was run"]}]
+            found = [missed(name, name, NO_FAILURE, "no case was run")]
         results += found
         print(f"{name}: {found[0]['case']}", flush=True)
     return chosen, results
 
 
-def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
-    """Run the cases in as many processes as `jobs`; return their results."""
-    parts = []
-    for name, one in chosen.items():
-        begun(scenarios.SCENARIOS[name])
-        # neighbours go together: a walk ends with its last case
-        ordered = sorted(one.cases, key=lambda case: case.play)
-        size = max(1, min(PART, -(-len(ordered) // jobs)))
-        for number, begin in enumerate(range(0, len(ordered), size)):
-            parts.append((name, number, ordered[begin : begin + size]))
+def run_all(name: str, cases: list[Case], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
+    """Run the cases of a scenario in as many processes as `jobs`; return their results."""
+    begun(scenarios.SCENARIOS[name])
+    # neighbours go together: a walk ends with its last case
+    ordered = sorted(cases, key=lambda case: case.play)
+    size = max(1, min(PART, -(-len(ordered) // jobs)))
+    parts = [(number, ordered[begin : begin + size]) for number, begin in enumerate(range(0, len(ordered), size))]
     running: dict[int, tuple] = {}
     results: list[dict[str, Any]] = []
     while parts or running:
         while parts and len(running) < jobs:
-            name, number, listed = parts.pop(0)
+            number, listed = parts.pop(0)
             child = os.fork()
             if child == 0:
                 code = 1
@@ -237,18 +289,18 @@ def run_all(chosen: dict[str, Chosen], jobs: int, rerun: float, seed: int) -> li
                 finally:
                     sys.stdout.flush()
                     os._exit(code)
-            running[child] = (name, number, listed)
+            running[child] = (number, listed)
         pid, _status = os.waitpid(-1, 0)
         if pid not in running:
             continue
-        name, number, listed = running.pop(pid)
+        number, listed = running.pop(pid)
         path = results_file(name, number)
         found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         done = {one["case"] for one in found}
         for case in listed:
             if str(case) not in done:
-                missed = {"case": str(case), "scenario": name, "kind": case.kind, "task": "", "exit_code": None}
-                found.append({**missed, "violations": ["the case did not run"]})
+                found.append(missed(str(case), name, case.kind, "the case did not run"))
+                keep(found[-1])
         results += found
         broken = sum(bool(one["violations"]) for one in found)
         print(f"{name} {number}: {len(found)} cases, {broken} with a violation", flush=True)
@@ -260,16 +312,16 @@ def results_file(name: str, number: int) -> Path:
     return DIRECTORY / "results" / f"{name}-{number}.jsonl"
 
 
-def replay(words: list[str]) -> tuple[dict[str, Any], Path]:
+def replay(words: list[str], rerun: bool = True) -> tuple[dict[str, Any], Path]:
     """Run one case; return its result and the directory of its world."""
     name, *faults = words
     parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
     case, spawner = Case(name, parsed), Spawner()
     scenario = scenarios.SCENARIOS[name]
-    if not (WORLDS / f"{name}-clean" / "calls-run.jsonl").exists():
+    if not is_recorded(name):
         record(scenario, spawner)
     spawner.end()
-    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, 1.0, 0, keep=True)
+    walk = Walk(scenario, begun(scenario), recorded(scenario), [case], 999, float(rerun), 0, keep=True)
     (result,) = walk.run()
     return result, DIRECTORY / "replayed"
 
@@ -306,7 +358,6 @@ class Walk:
         relocate(base, self.root)
         self.world = World(self.root)
         self.samples: list[Sample] = []
-        self.begun_from: set[str] = set()
         self.results = results_file(scenario.name, number)
         self.results.parent.mkdir(parents=True, exist_ok=True)
         self.results.unlink(missing_ok=True)
@@ -349,13 +400,12 @@ class Walk:
             boundary.Run.blind = (play, 0 if last else wanted.ordinal, wanted.kind)
             boundary.Run.before_play = self._missed
             return
-        code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
+        code = engine.await_child(child, engine.CASE_LIMIT_S, self.others, engine.shown(self.world, "run"))
         hit = next((one for one in boundary.read_calls(self.world, "run") if one.get("injected")), None)
         if hit:
             case = Case(self.scenario.name, ((Key.of(hit["key"]), hit["injected"]),))
             result = {**self._evaluated(case, code), "seconds": round(time.monotonic() - began, 2)}
-            with open(self.results, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(result) + "\n")
+            keep(result, self.results)
             self.samples.pop(0)
         snapshot.restore()
         if not self.samples:
@@ -380,13 +430,14 @@ class Walk:
             if child == 0:
                 self._become(case, manager)
                 return
-            code = engine.await_child(child, engine.CASE_LIMIT_S, self.others)
+            code = engine.await_child(child, engine.CASE_LIMIT_S, self.others, engine.shown(self.world, "run"))
             result = self._evaluated(case, code)
             result["seconds"] = round(time.monotonic() - began, 2)
             result["cpu_s"] = round(engine.cpu_of_children() + self.spawner.cpu_s - cpu, 2)
-            with open(self.results, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(result) + "\n")
-            if self.keep:
+            keep(result, self.results)
+            if not self.keep:
+                keep(result)
+            else:
                 shutil.rmtree(DIRECTORY / "replayed", ignore_errors=True)
                 shutil.copytree(self.root, DIRECTORY / "replayed", symlinks=True)
             snapshot.restore()
@@ -419,32 +470,63 @@ class Walk:
             "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
             "exit_code": code,
         }
-        status, _seconds = self.spawner.play(world, "status", "status", {"quorumshift_record": False})
-        shown, following = verdict.status_violations(world, status, "status", taken)
+        shown, following = self._status(taken, verdict.was_done(calls) or (code == 0 and not found))
         found += shown
-        result["next"] = following
+        result["next"] = following.playbook if following else None
         kinds = {kind for _key, kind in case.faults}
-        again = False
-        if kinds & {KILLED, WORKER_LOST} and not self.sampled:
-            # From hosts that are the same byte by byte the next run does the same
-            left = modules.digest_of_all(world)
-            again = left not in self.begun_from
-            self.begun_from.add(left)
+        again = bool(kinds & {KILLED, WORKER_LOST}) and not self.sampled
         again |= random.Random(f"{self.seed} {case}").random() < self.rerun
         if again:
-            codes, leads = [], False
-            for number in range(2):
-                again_code, _seconds = self.spawner.play(
-                    world, f"rerun{number}", scenario.playbook, scenario.given(world)
-                )
-                codes.append(again_code)
-                leads = again_code == 0
-                if leads:
-                    break
+            codes, wrong = self._rerun(following)
             result["rerun"] = codes
-            if not leads:
-                found.append(f"the run does not lead on when it is repeated: exit codes {codes}")
-            elif self.recorded.final not in (None, verdict.final(world)):
-                found.append("the repeated run ended with exit code 0 and leads elsewhere than a run without a failure")
+            found += wrong
         result["violations"] = found
         return result
+
+    def _known(self, what: str, given: str, work: Callable[[], Any]) -> Any:
+        """Return what `work` returned on hosts that were the same, but for times and ids."""
+        path = KNOWN / self.scenario.name / f"{what}-{hashlib.sha256(given.encode()).hexdigest()}.json"
+        if self.keep or not path.exists():
+            made = json.dumps(work())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(f".{os.getpid()}").write_text(made)
+            os.replace(path.with_suffix(f".{os.getpid()}"), path)
+            return json.loads(made)
+        return json.loads(path.read_text())
+
+    def _status(self, taken: bool, done: bool) -> tuple[list[str], verdict.Printed | None]:
+        """Return what is wrong with what `status` shows now, and the command that it prints."""
+
+        def work() -> Any:
+            code, _seconds = self.spawner.play(self.world, "status", "status", {"quorumshift_record": False})
+            return verdict.status_violations(self.world, code, "status", taken, done)
+
+        shown, following = self._known("status", f"{modules.digest_of_all(self.world, True)} {taken} {done}", work)
+        return shown, verdict.Printed(*following) if following else None
+
+    def _rerun(self, following: verdict.Printed | None) -> tuple[list[int], list[str]]:
+        """Run the printed command, or the scenario's playbook again where no command leads there; return the exit codes
+        and what is wrong. From hosts that are the same the next run does the same."""
+        world, scenario = self.world, self.scenario
+
+        def work() -> Any:
+            codes: list[int | None] = []
+            printed = following
+            for number in range(2):
+                if number:
+                    _shown, printed = self._status(True, False)
+                given = scenario.given(world)
+                if printed and printed.playbook == scenario.playbook and printed != self.recorded.following:
+                    given = {name: given[name] for name in scenarios.OF_SIMULATION if name in given} | printed.variables
+                code, _seconds = self.spawner.play(world, f"rerun{number}", scenario.playbook, given)
+                codes.append(code)
+                if code == 0:
+                    break
+            else:
+                return codes, [f"the run does not lead on when it is repeated: exit codes {codes}"]
+            if self.recorded.final not in (None, verdict.final(world)):
+                text = "the repeated run ended with exit code 0 and leads elsewhere than a run without a failure"
+                return codes, [text]
+            return codes, []
+
+        return self._known("rerun", f"{modules.digest_of_all(world, False)} {following}", work)

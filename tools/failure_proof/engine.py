@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import resource
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-CASE_LIMIT_S, RUN_LIMIT_S = 120.0, 600.0
+CASE_LIMIT_S, RUN_LIMIT_S = 120.0, 120.0  # without a line of output or a module call
 _SETTINGS = {
     "ANSIBLE_CONNECTION_PLUGINS": str(Path(__file__).parent / "connection"),
     "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"),
@@ -59,6 +60,8 @@ def prepare(home: Path) -> None:
     from tools.failure_proof import boundary, modules
 
     modules.load()
+    for path in (ROOT / "plugins" / "action").glob("*.py"):
+        importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{path.stem}")
     boundary.install()
     # A fork has another process id than the run that it goes on with: a run is known by its token
     identity.process = lambda _pid: {"boot_id": "b", "pid_namespace": "n", "pid": 1, "started": boundary.Run.token}
@@ -129,9 +132,11 @@ def play(world: Any, name: str, playbook: str, variables: Mapping[str, Any], bef
         return 250
 
 
-def forked(work: Callable[[], int], output: Path, limit_s: float) -> tuple[int | None, float]:
+def forked(
+    work: Callable[[], int], output: Path, limit_s: float, grows: Sequence[Path] = ()
+) -> tuple[int | None, float]:
     """Do the work in a fork, with its output in a file; return its exit code (None: over the limit, -9: killed) and
-    the seconds. Processes that it leaves are awaited, then ended."""
+    the seconds. Processes that it leaves are awaited, then ended. `grows`: see await_child."""
     sys.stdout.flush()
     sys.stderr.flush()
     began, others = time.monotonic(), children()
@@ -148,15 +153,24 @@ def forked(work: Callable[[], int], output: Path, limit_s: float) -> tuple[int |
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    code = await_child(child, limit_s, others)
+    code = await_child(child, limit_s, others, grows or [output])
     return code, time.monotonic() - began
 
 
-def await_child(child: int, limit_s: float, others: frozenset[int] = frozenset()) -> int | None:
+def shown(world: Any, name: str) -> list[Path]:
+    """Return the files that grow while the run `name` goes on."""
+    return [world.root / f"output-{name}.txt", world.root / f"calls-{name}.jsonl"]
+
+
+def await_child(
+    child: int, limit_s: float, others: frozenset[int] = frozenset(), grows: Sequence[Path] = ()
+) -> int | None:
     """Wait for a child and for the orphans that it leaves, not for the `others`; return its exit code, negative for a
-    signal."""
-    deadline, code, ended = time.monotonic() + limit_s, None, False
+    signal. `limit_s`: how long none of the files `grows` grows. A slow machine is no failure."""
+    deadline, code, ended, sizes = time.monotonic() + limit_s, None, False, _sizes(grows)
     while True:
+        if not ended and _sizes(grows) != sizes:
+            deadline, sizes = time.monotonic() + limit_s, _sizes(grows)
         for pid in children() - others:
             with contextlib.suppress(ChildProcessError):
                 reaped, status = os.waitpid(pid, os.WNOHANG)
@@ -168,7 +182,7 @@ def await_child(child: int, limit_s: float, others: frozenset[int] = frozenset()
             return code
         if time.monotonic() >= deadline:
             break
-        time.sleep(0.005)
+        time.sleep(0.02)
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -179,6 +193,10 @@ def await_child(child: int, limit_s: float, others: frozenset[int] = frozenset()
                 os.waitpid(pid, os.WNOHANG)
         time.sleep(0.01)
     return code if ended else None
+
+
+def _sizes(paths: Sequence[Path]) -> list[int]:
+    return [path.stat().st_size if path.exists() else 0 for path in paths]
 
 
 def children() -> frozenset[int]:
@@ -250,7 +268,8 @@ class Spawner:
             return play(world, name, playbook, variables)
 
         before = cpu_of_children()
-        return forked(work, world.root / f"output-{name}.txt", limit_s), cpu_of_children() - before
+        ended = forked(work, world.root / f"output-{name}.txt", limit_s, shown(world, name))
+        return ended, cpu_of_children() - before
 
     def play(
         self,

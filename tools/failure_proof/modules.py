@@ -15,6 +15,7 @@ import importlib
 import io
 import json
 import os
+import re
 import time
 import traceback
 from pathlib import Path
@@ -196,9 +197,32 @@ def digest(world: World, target: str) -> str:
     return found.hexdigest()
 
 
-def digest_of_all(world: World) -> str:
-    """Return a digest of every host's files and of the state of services and cluster."""
+# What a host's files have of times and of ids that are made anew in each run
+_VOLATILE = re.compile(
+    rb"\b1[6-9]\d{8}(\d{3}|\d{9})?(\.\d+)?\b|\b[0-9a-f]{32,}\b|\b\d+\.\d{3,}"
+    rb"|\b20\d\d-?\d\d-?\d\d[T ]?\d\d:?\d\d:?\d\d[-\w.+]*"
+)
+
+
+def digest_of_all(world: World, artifacts: bool) -> str:
+    """Return a digest of every host's files and of the state of services and cluster, without times and ids.
+    `artifacts`: with what the control node keeps of the runs."""
     state = world.state()
     state["zookeeper"].pop("version")  # rises with each change, also with one that changes nothing
-    hosts = [digest(world, path.name) for path in sorted((world.root / "hosts").iterdir())]
-    return hashlib.sha256(json.dumps([hosts, state], sort_keys=True).encode()).hexdigest()
+    root, found = str(world.root).encode(), hashlib.sha256()
+
+    def add(content: bytes) -> None:
+        found.update(_VOLATILE.sub(b"_", content.replace(root, b"")) + b"\0")
+
+    add(json.dumps(state, sort_keys=True).encode())
+    for top in ("hosts", *(("artifacts",) if artifacts else ())):
+        for directory, names, files in os.walk(world.root / top):
+            names.sort()
+            add(directory.encode())
+            for path in (Path(directory, name) for name in sorted([*files, *names]) if name != "lock"):
+                add(path.name.encode())
+                if path.is_symlink():
+                    add(os.readlink(path).encode())
+                elif path.is_file():
+                    add(path.read_bytes())
+    return found.hexdigest()

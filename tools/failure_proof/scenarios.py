@@ -31,6 +31,10 @@ VERIFIED = {"restart_concurrency": 2}  # the calls of the verification are the s
 TOGETHER = {"restart_concurrency": 2, "quorumshift_verify": False}
 
 
+OF_SIMULATION = ("restart_concurrency", "quorumshift_verify")
+"""Variables that an operator would have in the inventory: a printed command does not repeat them."""
+
+
 class Scenario(NamedTuple):
     """`cluster`: how the cluster is made (World.create)."""
 

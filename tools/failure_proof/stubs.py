@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, restoring
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, gates, phase, restoring
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 
-from tools.failure_proof.world import BACKUP, CLUSTER, END_OFFSET, IDS, World
+from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, END_OFFSET, IDS, ZXID, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -68,8 +69,15 @@ def admin(world: World) -> Any:
     return Admin
 
 
-def kraft_preflight(_world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
-    return {"changed": False, "findings": [], "checks": ["versions"]}
+def kraft_preflight(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Find what prevents a migration here: brokers that do not run, and hosts that the run has not read."""
+    nodes = args["nodes"]
+    seen = [f"{host} does not run" for host in BROKERS if host not in world.alive_brokers()]
+    seen += [f"{host} was not read" for host in IDS if not (nodes.get(host) or {}).get("file") and host in BROKERS]
+    seen += [f"the connections of {host} were not checked" for host in IDS if not (nodes.get(host) or {}).get("paths")]
+    common = {"id": "hosts", "title": "Hosts", "severity": "blocks", "source": "", "do": "fix that", "waived": None}
+    result = {"changed": False, "findings": [{**common, "seen": one} for one in seen], "checks": ["hosts"]}
+    return {"failed": True, "msg": f"Blocking findings: {'; '.join(seen)}.", **result} if seen else result
 
 
 def zk_backup(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
@@ -168,99 +176,118 @@ def _addressed(nodes: dict[str, Any]) -> dict[str, Any]:
     return {host: {"address": f"127.0.0.1:{9000 + IDS[host]}", **node} for host, node in nodes.items()}
 
 
-def _members(world: World) -> dict[str, dict[str, Any]]:
-    return world.state()["stubs"].get("members") or {}
+NOT_A_MEMBER: dict[str, Any] = {"state": "none", "mode": None, "config": None, "id": "", "rules": 0, "verified": False}
 
 
 def _member(world: World, host: str, **more: Any) -> dict[str, Any]:
-    """Change one destination server of a move to another ensemble; return it."""
+    """Return one destination server of a move to another ensemble, changed to `more` where that is given."""
+    if not more:
+        return {**NOT_A_MEMBER, **((world.state()["stubs"].get("members") or {}).get(host) or {})}
     with world.changing() as state:
         members = state["stubs"].setdefault("members", {})
-        found = members.setdefault(host, {"state": "none", "mode": None, "id": ""})
-        found.update(more)
-        return dict(found)
+        members[host] = {**NOT_A_MEMBER, **members.get(host, {}), **more}
+        return dict(members[host])
 
 
 def _cut(member: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "state": member["state"],
-        "id": member["id"],
-        "reason": "",
-        "last": 500,
-        "steps": [],
-        "works": False,
-        "rules": 0,
-    }
+    own = {name: member[name] for name in ("state", "id", "rules", "verified")}
+    return {**own, "reason": "", "last": ZXID, "steps": [], "works": False, "brokers_lost": []}
 
 
 def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
-    member = _members(world).get(host) or {"state": "none", "mode": None, "id": ""}
-    state = args["state"]
+    """Do what core.cut_host does on a host on which nothing else goes wrong."""
+    member, state = _member(world, host), args["state"]
     if state == "read":
-        mode = member["mode"]
-        server = {"mode": mode, "zxid": 500, "znodes": 10, "timeouts_ms": [18000]}
-        server.update(observes=mode == "observer", votes=mode == "follower")
+        numbers = [int(number) for number in args["destination_servers"]]
+        server = {"mode": member["mode"], "zxid": ZXID, "znodes": 10, "timeouts_ms": [18000], "ids": numbers}
+        server.update(observes=member["config"] == "observer", votes=member["config"] == "voter")
+        server["entries"] = [str(one) for one in parse_zookeeper_connect(args["destination_connect"]).servers]
         return {"changed": False, "cut": _cut(member), "server": server, "problems": []}
     if check:
         return {"changed": True, "cut": {}}
+    found = _cut_changes(member, args)
+    if isinstance(found, str):
+        return {"failed": True, "msg": f"{found}.", "cut": _cut(member)}
+    after = _member(world, host, **found) if found else member
+    return {"changed": after != member or state == "resumed", "cut": _cut(after), "moved": ""}
+
+
+def _cut_changes(member: dict[str, Any], args: dict[str, Any]) -> dict[str, Any] | str:
+    """Return what a step of a cut changes, or why it is refused."""
+    state, seen = args["state"], member["state"]
     if state == "begun":
-        member = _member(world, host, state="fenced", id=args["id"])
-    elif state == "healed":
-        if member["state"] in ("promoting", "promoted"):
-            why = f"this host accepted its promotion (state {member['state']}), so that its part of the cut stays"
-            return {"failed": True, "msg": f"{why}.", "cut": _cut(member)}
-        if member["state"] in ("fenced", "cut"):
-            member = _member(world, host, state="healed")
-            return {"changed": True, "cut": _cut(member)}
-        return {"changed": False, "cut": _cut(member)}
-    elif state == "taken_back":
-        member = _member(world, host, state="healed", mode=None)
-        return {"changed": True, "cut": _cut(member), "moved": ""}
-    return {"changed": True, "cut": _cut(member)}
+        if seen in ensemble_cut.ACCEPTED:
+            return f"this host is in state {seen}. Nothing was changed"
+        return {"state": ensemble_cut.FENCED, "id": args["id"], "rules": 2, "verified": False}
+    if state == "healed":
+        if seen in ensemble_cut.ACCEPTED:
+            return f"this host accepted its promotion (state {seen}), so that its part of the cut stays"
+        again = {"rules": 0, "mode": "observer" if member["config"] == "observer" else None}
+        return {"state": ensemble_cut.HEALED, **again} if seen in ensemble_cut.UNDONE_BY_ITSELF else {}
+    if state == "resumed":
+        if seen == ensemble_cut.SUSPENDED and not args.get("one_promoted"):
+            return "this host was suspended, and no other one was promoted: run quorumshift.kafka.zk_rollback"
+        return {"rules": 0} if seen == ensemble_cut.PROMOTED else {"state": ensemble_cut.PROMOTING}
+    if state == "suspended":
+        return {"state": ensemble_cut.SUSPENDED, "mode": None} if seen == ensemble_cut.PROMOTING else {}
+    if state == "taken_back":
+        if seen != ensemble_cut.SUSPENDED:
+            return (
+                f"this host is in state {seen}, not {ensemble_cut.SUSPENDED}. Run quorumshift.kafka.zk_rollback again"
+            )
+        return {"state": ensemble_cut.HEALED, "mode": None, "config": None, "rules": 0}
+    if seen != ensemble_cut.PROMOTED:  # verified
+        return f"this host is in state {seen}, not {ensemble_cut.PROMOTED}"
+    return {"verified": True, "rules": 0}
 
 
 def zk_cut_order(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     """Carry out an order as the worker of a cut does."""
-    state = _members(world).get(host, {}).get("state")
-    steps = {"cut": ("fenced", "cut"), "promote": ("cut", "promoting"), "all": ("promoting", "promoted")}
-    before, after = steps[args["order"]]
-    if state == before:
-        more = {"mode": "follower"} if after == "promoted" else {}
-        return _cut(_member(world, host, state=after, **more))
-    return _cut(_members(world).get(host) or {"state": "none", "id": ""})
+    member = _member(world, host)
+    before, after = {
+        "cut": (ensemble_cut.FENCED, {"state": ensemble_cut.CUT, "mode": None, "rules": 4}),
+        "promote": (ensemble_cut.CUT, {"state": ensemble_cut.PROMOTING, "config": "voter"}),
+        "all": (
+            ensemble_cut.PROMOTING,
+            {"state": ensemble_cut.PROMOTED, "rules": 0, "mode": "leader" if host == DESTINATIONS[0] else "follower"},
+        ),
+    }[args["order"]]
+    return _cut(_member(world, host, **after) if member["state"] == before else member)
 
 
 def zk_cut_check(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    state = args.get("state") or "cut"
+    answer: dict[str, Any] = {"changed": False, "exact": True, "notes": [], "read_s": 0.1}
+    if state == "settings":
+        return {**answer, "settings": {"tickTime": "2000"}}
+    if state == "read":
+        return {**answer, "owners": {"/brokers/ids/1": 1}, "owners_zxid": ZXID}
+    if state == "promoted":
+        return answer
+    lacking = sorted(host for host in args["expected"] if (args["hosts"].get(host) or {}).get("last") != ZXID)
+    if lacking:
+        return {"failed": True, "msg": f"no files of {', '.join(lacking)} were read. Nothing is promoted."}
     hosts = sorted(args["expected"])
-    return {
-        "changed": False,
-        "zxids": dict.fromkeys(hosts, 500),
-        "first": hosts[:1],
-        "exact": True,
-        "notes": [],
-        "read_s": 0.1,
-    }
+    return {**answer, "zxids": dict.fromkeys(hosts, ZXID), "first": hosts[:1]}
 
 
 def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     readers = args.get("readers") or [""]
+    server = {"mode": "leader", "zxid": ZXID}
+    found = ensemble_cut.not_ready(args["hosts"], {"s1": server}, {})
+    if found:
+        return {"failed": True, "msg": f"{'; '.join(one.seen for one in found)}. Nothing was changed."}
     times = {"deadline_s": 120.0, "estimate_s": 2.0, "timeout_ms": 18000}
     return {"changed": False, **times, "sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": []}
 
 
 def zk_observer_join(world: World, host: str, _args: dict[str, Any], check: bool) -> dict[str, Any]:
-    member = _members(world).get(host) or {"mode": None}
+    member = _member(world, host)
     changed = member["mode"] != "observer"
     if changed and not check:
-        _member(world, host, mode="observer")
-    joined = not changed or not check
-    return {
-        "changed": changed,
-        "joined": joined,
-        "zxid": 500,
-        "leader_zxid": 500,
-        "files": ["zoo.cfg"] if changed else [],
-    }
+        _member(world, host, mode="observer", config="observer")
+    joined, files = not changed or not check, ["zoo.cfg"] if changed else []
+    return {"changed": changed, "joined": joined, "zxid": ZXID, "leader_zxid": ZXID, "files": files}
 
 
 def zk_session_check(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
@@ -329,18 +356,77 @@ def partition_reassignment(world: World, _host: str, args: dict[str, Any], check
     return {**answer, "changed": bool(moving), "done": True}
 
 
-def spark_job(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
-    name, gate, output = args["submit"][-3], args["job"]["gate"], Path(args["output_dir"])
+def spark_job(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Answer as the job does where all sources agree: `pass` if each source of the gate is there, else `incomplete`."""
+    name, job, output = args["submit"][-3], args["job"], Path(args["output_dir"])
     output.mkdir(parents=True, exist_ok=True)
+    reasons = [
+        *_LACKS[name](world, job),
+        *([] if args.get("digest_key") or name != METADATA else ["no key for secrets"]),
+    ]
     views = {"metadata_log": {"error": None, "state": {"offset": END_OFFSET}}, "brokers": {"error": None, "state": {}}}
-    result = {"job": name, "gate": gate, "verdict": "pass", "counts": {"topics": {"match": 3}}, "views": views}
-    for file in ("entities.parquet", "report.html"):
-        (output / file).write_text("")
+    views["cluster"] = {"error": None, "state": {"records": 100}}
+    files = BASELINE_FILES if name == METADATA else ()
+    result = {"job": name, "gate": job["gate"], "nonce": args["nonce"], "counts": {"topics": {"match": 3}}}
+    result.update(verdict="incomplete" if reasons else "pass", reasons=reasons, views=views, leftovers=[])
+    for file in files:
+        (output / file).write_bytes(b"")
+    result["files"] = {file: {"sha256": hashlib.sha256(b"").hexdigest()} for file in files}
+    (output / "report.html").write_text("")
     (output / "result.json").write_text(json.dumps(result))
     if args.get("remove"):
         shutil.rmtree(args["remove"], ignore_errors=True)
-    ran = {"exit_code": 0, "seconds": 1.0, "reason": None, "peak_mib": 100}
-    return {"changed": False, "done": True, "wanted": None, "result": {**result, "leftovers": []}, "submission": ran}
+    ran = {"exit_code": 3 if reasons else 0, "seconds": 1.0, "reason": None, "peak_mib": 100}
+    return {"changed": False, "done": True, "wanted": None, "result": result, "submission": ran}
+
+
+METADATA = gates.METADATA_PARITY
+BASELINE_FILES = ("entities.parquet", "entities.parquet.hmac")
+
+
+def _metadata_lacks(world: World, job: dict[str, Any]) -> Iterator[str]:
+    views, needs = job["views"], gates.GATES[job["gate"]].needs
+    if gates.ZOOKEEPER in needs and "zookeeper" not in views:
+        yield "ZooKeeper was not read"
+    if gates.METADATA_LOG in needs:
+        others = views.get("metadata_logs") or []
+        for entry in (views.get("metadata_log") or {}, *others):
+            yield from _archive_lacks(entry)
+        lacking = len(CONTROLLERS) - 1 - len(others)
+        if lacking:
+            yield f"{lacking} voters' logs are not there"
+    alive = {BROKERS[name] for name in world.alive_brokers()}
+    for number in sorted(set(BROKERS.values()) - alive):
+        yield f"broker {number} gives no answer"
+    for number in sorted(set(BROKERS.values()) - {one["id"] for one in views["brokers"]}):
+        yield f"broker {number} was not compared"
+
+
+def _ensembles_lack(_world: World, job: dict[str, Any]) -> Iterator[str]:
+    servers = job["views"]["servers"]
+    for entry in servers:
+        yield from _archive_lacks(entry)
+    sides = [one["side"] for one in servers]
+    if sides.count("destination") < len(DESTINATIONS) or "source" not in sides:
+        yield f"the servers compared are of {', '.join(sides)}"
+
+
+def _archive_lacks(entry: dict[str, Any]) -> Iterator[str]:
+    name = entry.get("node") or entry.get("name") or "the leader"
+    path = Path(entry.get("archive") or "/nowhere")
+    if entry.get("error"):
+        yield f"{name}: {entry['error']}"
+    elif not path.is_file():
+        yield f"{name}: there is no archive"
+    elif hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+        yield f"{name}: its archive is not the one that was made"
+
+
+_LACKS: dict[str, Callable[[World, dict[str, Any]], Iterable[str]]] = {
+    METADATA: _metadata_lacks,
+    gates.DATA_FINGERPRINT: lambda _world, _job: [],
+    "ensemble_parity": _ensembles_lack,
+}
 
 
 def _archive(world: World, host: str, name: str) -> dict[str, Any]:
@@ -356,6 +442,8 @@ def metadata_snapshot(world: World, host: str, args: dict[str, Any], check: bool
         return {"changed": True}
     if check:
         return {"changed": True, "files": [], "checkpoint": None}
+    if not world.metadata_log(host):
+        return {"failed": True, "msg": f"{host} has no metadata log"}
     return {**_archive(world, host, "metadata-1.tar.gz"), "end_offset": END_OFFSET, "checkpoint": None}
 
 
@@ -364,7 +452,7 @@ def zk_tree_snapshot(world: World, host: str, args: dict[str, Any], _check: bool
         for path in (world.host(host) / "tmp").glob("tree-*.tar.gz"):
             path.unlink()
         return {"changed": True}
-    seen = {"snapshot": 400, "zxid": 500}
+    seen = {"snapshot": 400, "zxid": ZXID}
     if args.get("state") == "read":
         return {"changed": False, **seen}
     return {**_archive(world, host, "tree-1.tar.gz"), **seen}

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import shlex
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, run_outcome
 
 from tools.failure_proof import boundary
 from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER
@@ -38,6 +41,7 @@ class Tolerated(NamedTuple):
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
 )
+CLOSED = ("run_lock", "closed")
 UNREGISTER = "Remove the broker's registration from the quorum"
 CLEAN_UPS = (
     CleanUp("run_lock", "closed", None, "the lock says how the run ended"),
@@ -45,18 +49,26 @@ CLEAN_UPS = (
     CleanUp("zk_cut", "healed", None, "a host that is fenced serves no client until it is healed"),
     CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
     CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
-    CleanUp("async_status", None, "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
+    CleanUp("file", "absent", "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
     CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
 )
 
 
+class Printed(NamedTuple):
+    """A command that `status` prints: the playbook's name, and the extra variables."""
+
+    playbook: str
+    variables: dict[str, str]
+
+
 class Clean(NamedTuple):
-    """A run without a failure: its calls, what changes, and where it leads."""
+    """A run without a failure: its calls, what changes, where it leads, and the command that `status` prints then."""
 
     calls: list[dict[str, Any]]
     changing: frozenset[tuple]
     final: Any
     locked: frozenset[str]
+    following: Printed | None = None
 
 
 UNKNOWN = Clean([], frozenset(), None, frozenset())
@@ -82,7 +94,14 @@ def final(world: World) -> Any:
     nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
     zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
     files = {name: world.config_file(name).exists() for name in IDS}
-    members = {name: (one["state"], one["mode"]) for name, one in state["stubs"].get("members", {}).items()}
+    members = {
+        name: [
+            None if one.get("state") in (None, "none", "healed") else one["state"],
+            one.get("mode"),
+            one.get("config"),
+        ]
+        for name, one in state["stubs"].get("members", {}).items()
+    }
     stubs = {**state["stubs"], "members": members}
     found = [nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], stubs]
     return json.loads(json.dumps(found))
@@ -113,7 +132,9 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
     faults = set(kinds.values())
     if code == 0 and all(map(is_tolerated, (one for one in calls if one.get("injected")))):
         return (
-            [] if final(world) == recorded.final else ["a tolerated failure: the run leads elsewhere than without it"]
+            []
+            if recorded.final in (None, final(world))
+            else ["a tolerated failure: the run leads elsewhere than without it"]
         )
     injected = [one for one in calls if one.get("injected")]
     text = output(world, name)
@@ -148,7 +169,14 @@ def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
     lines = [line for line in text.splitlines() if "injected" in line]
     if not lines:
         return ["the message does not name the cause"]
-    return [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
+    found = [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
+    blamed = {name for words in _ENDED_ON.findall(text) for name in words.split(", ")}
+    if blamed and not blamed & {one[where] for one in injected for where in ("target", "host")}:
+        found.append(f"the message blames {', '.join(sorted(blamed))} instead of {host}")
+    return found
+
+
+_ENDED_ON = re.compile(r'The run ended at \\?"[^"]+" on ([\w, ]+): ')
 
 
 def journal(world: World, run: str) -> list[dict[str, Any]]:
@@ -180,9 +208,20 @@ def taken(calls: list[dict[str, Any]]) -> set[str]:
     return {one["target"] for one in calls if one["at"] == "end" and signature(one) == wanted and one["mutated"]}
 
 
+def was_done(calls: list[dict[str, Any]]) -> bool:
+    """Return whether the first failure was in the last task of a run, which closes the locks. What the run was to do is
+    done then, and a lock that is closed on one host is closed for the cluster. So the run ended well, with an exit code
+    that is not 0 and a message about that host."""
+    first = next((one for one in calls if one.get("injected")), None)
+    return first is not None and signature(first) == CLOSED and first["task"].endswith("Close the run lock")
+
+
 def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:
     """Return where journal and locks do not say how the run ended."""
     found: list[str] = []
+    if was_done(calls):
+        return [] if recorded.final in (None, final(world)) else ["the run closes its locks before its work is done"]
+    unclosed = {one["target"] for one in injected if signature(one) == CLOSED}
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
     held = taken(calls)
     run = run_of(world)
@@ -192,12 +231,15 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
     if ends_itself and events and not any(one["name"] == "failed" for one in events):
         found.append("the journal does not say that the run failed")
     lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
+    journaled = {one["host"] for one in events if one["name"] == "failed" and one.get("reason") == run_outcome.lost()}
+    if journaled - lost:
+        found.append(f"the journal says of {', '.join(sorted(journaled - lost))} that it was lost")
     for host, lock in sorted(locks(world).items()):
         if host not in held or lock.get("run") != run:
             continue
         if run_lock.ended_well(lock):
             found.append(f"the run lock of {host} says that the run ended well")
-        elif ends_itself and not lock["closed"] and host not in lost:
+        elif ends_itself and not lock["closed"] and host not in lost | unclosed:
             found.append(f"the run lock of {host} is left open")
         elif lock["closed"] and not ends_itself:
             found.append(f"the run lock of {host} is closed, though the run was killed")
@@ -207,16 +249,30 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
 _COMMAND = re.compile(r"^ {8}ansible-playbook .*?(playbooks/[a-z_]+\.yml)(.*)$", re.MULTILINE)
 
 
-def status_violations(world: World, code: int | None, name: str, taken: bool) -> tuple[list[str], str | None]:
-    """Return what is wrong with what `status` shows after the run, and the playbook that it names next."""
+def printed(text: str) -> Printed | None:
+    """Return the command that `status` printed, None without one."""
+    command = _COMMAND.search(text)
+    if not command:
+        return None
+    words = shlex.split(command[2])
+    given = [value for option, value in itertools.pairwise(words) if option == "-e"]
+    variables = {one.partition("=")[0]: one.partition("=")[2] for one in given}
+    return Printed(Path(command[1]).stem, variables)
+
+
+def status_violations(
+    world: World, code: int | None, name: str, taken: bool, done: bool = False
+) -> tuple[list[str], Printed | None]:
+    """Return what is wrong with what `status` shows after the run, and the command that it names next. `taken`:
+    whether the run took the run lock; `done`: whether its work was done (was_done)."""
     text, found = output(world, name), []
     if code != 0:
         found.append(f"status ended with exit code {code}")
-    if "ended well" in text:
+    if "ended well" in text and not done:
         found.append("status says that the run ended well")
-    if taken and not ("ended at" in text or "locked by" in text):
+    if taken and not any(words in text for words in ("ended at", "locked by", "ended well")):
         found.append("status does not say how the run ended")
     command = _COMMAND.search(text)
     if command and not (ROOT / command[1]).exists():
         found.append(f"status names {command[1]}, which does not exist")
-    return found, command[1] if command else None
+    return found, printed(text)

@@ -38,6 +38,7 @@ TOPICS = {"orders": [[1, 3], [3, 2], [2, 4], [4, 1]], "payments": [[1, 4], [3, 1
 PIDS = 10_000_000  # above every real process id
 BACKUP = b"backup"  # what a backup of ZooKeeper has here
 END_OFFSET = 13000
+ZXID = 500  # of every server of a move to another ensemble
 METADATA_VERSION = 21  # 3.9-IV0
 
 
@@ -180,9 +181,10 @@ class World:
         }
         (self.root / "world.json").write_text(json.dumps(state))
         if observers:
-            state["stubs"]["members"] = {name: {"state": "none", "mode": "observer", "id": ""} for name in DESTINATIONS}
+            state["stubs"]["members"] = {name: {"mode": "observer", "config": "observer"} for name in DESTINATIONS}
             for name in accepted:
-                state["stubs"]["members"][name] = {"state": "promoting", "mode": None, "id": "earlier"}
+                own = {"state": "promoting", "mode": None, "config": "voter", "id": "earlier", "rules": 2}
+                state["stubs"]["members"][name] = own
             (self.root / "world.json").write_text(json.dumps(state))
             for name in BROKERS:
                 self._edit(name, {"zookeeper.connect": OTHER_ZOOKEEPER})

@@ -31,8 +31,19 @@ def test_a_step_that_lost_a_host_does_not_end(harness):
 def test_a_rescue_journals_the_hosts_that_were_lost(harness):
     step(harness, "begun")
     step(harness, "failed", ["b2"], "b2")
+    step(harness, "lost", ["b2"], "b2", answered=["b2"])
     result = step(harness, "over", ["b2"], "b2")
     assert result["msg"].startswith(f'The run ended at "{STEP}" on b1: the host became unreachable')
+
+
+def test_a_host_that_another_host_took_to_the_rescue_is_not_lost(harness):
+    """Ansible removes each host of a batch with any_errors_fatal from ansible_play_batch, but the one that failed."""
+    step(harness, "begun")
+    harness.artifacts.note("event", "failed", host="b1", task="Restart the broker", reason="no disk")
+    step(harness, "failed", ["b1"], "b1", stopped_at="Restart the broker", reason="no disk")
+    step(harness, "failed", ["b1"], "b2")
+    step(harness, "lost", ["b1"], "b1", answered=["b1", "b2"])
+    assert [one["host"] for one in harness.events("failed")] == ["b1"]
 
 
 def test_a_rescue_journals_what_a_module_of_ansible_failed_at(harness):

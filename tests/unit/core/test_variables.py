@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -285,3 +288,14 @@ def test_text_of_every_type_means_in_an_expression_what_its_value_means():
             if re.search(rf"\b{name}\b", left):
                 wrong.append(f"{file}: {' '.join(expression.split())} ({name}, {kind})")
     assert sorted(wrong) == []
+
+
+def test_the_specs_are_read_before_workers_are_forked():
+    """Each task of each host would read them else: 0.24 s of CPU with a parser in Python, 0.03 s with one in C."""
+    code = (
+        "from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base, variable_specs as specs; "
+        "assert specs.specs.cache_info().currsize == 1"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )

@@ -151,7 +151,7 @@ def test_a_status_that_names_no_playbook_of_the_collection(world):
         "  last run: x, ended at Stop\n        ansible-playbook -i x playbooks/gone.yml\n"
     )
     shown, following = verdict.status_violations(world, 0, "status", True)
-    assert shown == ["status names playbooks/gone.yml, which does not exist"] and following == "playbooks/gone.yml"
+    assert shown == ["status names playbooks/gone.yml, which does not exist"] and following == ("gone", {})
 
 
 def test_the_cluster_follows_its_nodes(tmp_path):
@@ -163,3 +163,54 @@ def test_the_cluster_follows_its_nodes(tmp_path):
     assert world.quorum()["leader_id"] == 102
     world.stop("c2")
     assert not world.quorum()["reached"]
+
+
+def test_a_lock_that_could_not_be_closed_once_the_work_was_done(world):
+    (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
+    boundary.calls_file(world, "run").unlink()
+    for host in ("b1", "b2"):
+        call(world, host=host, target=host, play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+    closing = {"module": "run_lock", "does": "closed", "task": "role : Close the run lock", "play": 9}
+    call(world, **closing, injected=FAILED, result=FAILED)
+    lock(world, "b1", closed=False)
+    lock(world, "b2", closed=True, how="ok")
+    assert found(world) == []
+    recorded = verdict.UNKNOWN._replace(final="elsewhere")
+    shown = verdict.violations(world, recorded, {KEY: FAILED}, 2, "run")
+    assert shown == ["the run closes its locks before its work is done"]
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("ansible-playbook -i x playbooks/migrate.yml", ("migrate", {})),
+        (
+            "ansible-playbook -i x playbooks/rollback.yml -e quorumshift_rollback_to=zk",
+            ("rollback", {"quorumshift_rollback_to": "zk"}),
+        ),
+    ],
+)
+def test_the_printed_command(command, expected):
+    assert verdict.printed(f"  next: something\n        {command}\n") == expected
+
+
+def test_a_tolerated_failure_leads_where_the_run_leads_without_it(world):
+    boundary.calls_file(world, "run").unlink()
+    call(world, module="stat", does=None, task=f"role : {verdict.TOLERATED[0].task}", injected=FAILED, result=FAILED)
+    assert found(world, code=0) == []  # of a sample, whose run without a failure was not recorded
+    recorded = verdict.UNKNOWN._replace(final="elsewhere")
+    assert verdict.violations(world, recorded, {KEY: FAILED}, 0, "run") != []
+    assert verdict.violations(world, recorded._replace(final=verdict.final(world)), {KEY: FAILED}, 0, "run") == []
+
+
+def test_a_host_that_was_not_lost(world):
+    journal = world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl"
+    lost = json.dumps({"name": "failed", "host": "b2", "reason": verdict.run_outcome.lost()})
+    journal.write_text(journal.read_text() + lost + "\n")
+    assert found(world) == ["the journal says of b2 that it was lost"]
+
+
+def test_a_message_that_blames_another_host(world):
+    text = f'fatal: [b1]: FAILED! => b1: {boundary.CAUSE}\nThe run ended at "Stop" on b3: no space.\n'
+    (world.root / "output-run.txt").write_text(text)
+    assert found(world) == ["the message blames b3 instead of b1"]
