@@ -41,6 +41,14 @@ class Tolerated(NamedTuple):
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
 )
+# A voter that gives no snapshot of its log is named by the comparison, which is incomplete and closes the gate. Those
+# of the others are taken until there: archives in scratch directories, which the role removes.
+OF_ONE_VOTER = (
+    "Begin a snapshot of the metadata log on each other voter",
+    "Wait for the snapshots on the other voters",
+    "Fetch the snapshots of the other voters",
+)
+SNAPSHOT = ("metadata_snapshot", None)
 CLOSED = ("run_lock", "closed")
 UNREGISTER = "Remove the broker's registration from the quorum"
 CLEAN_UPS = (
@@ -144,7 +152,10 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
         found.append("exit code 0")
     # Ansible starts one task on all hosts of a batch at once, or as forks allow: those are begun already
     same = {(one["play"], one["uuid"]) for one in injected}
+    collects = all(one["task"].endswith(OF_ONE_VOTER) for one in injected)
     for one in calls[hit:]:
+        if collects and signature(one) == SNAPSHOT:
+            continue
         if one["at"] != "end" or one.get("injected") or one["check"] or (one["play"], one["uuid"]) in same:
             continue
         if (

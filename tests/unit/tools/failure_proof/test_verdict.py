@@ -214,3 +214,15 @@ def test_a_message_that_blames_another_host(world):
     text = f'fatal: [b1]: FAILED! => b1: {boundary.CAUSE}\nThe run ended at "Stop" on b3: no space.\n'
     (world.root / "output-run.txt").write_text(text)
     assert found(world) == ["the message blames b3 instead of b1"]
+
+
+def test_other_snapshots_go_on_after_one_voter_gave_none(world):
+    boundary.calls_file(world, "run").unlink()
+    taken = {"module": "metadata_snapshot", "does": None, "target": "c1", "uuid": "taken", "mutated": True}
+    call(world, task=f"role : {verdict.OF_ONE_VOTER[0]}", injected=FAILED, result=FAILED)
+    call(world, **taken, task="role : Take a snapshot")
+    assert found(world) == []
+    boundary.calls_file(world, "run").unlink()
+    call(world, injected=FAILED, result=FAILED)
+    call(world, **taken, task="role : Take a snapshot")
+    assert found(world) == ["metadata_snapshot ran on c1 after the failure (role : Take a snapshot)"]
