@@ -17,14 +17,15 @@ from canary_clients.config import Config
 from canary_clients.ledger import ACKED, Clock, LedgerWriter
 from canary_clients.workload import producers
 from canary_clients.workload.context import Context
-from tests.integration.canary_broker import broker, home  # noqa: F401  (fixtures)
+from tests.integration import canary_broker
 from tests.integration.servers import wait_for
 
+broker, home = canary_broker.broker, canary_broker.home  # fixtures
 FOREVER_MS = 100_000  # less than delivery_timeout_s
 
 
 @pytest.fixture
-def context(broker, tmp_path, monkeypatch):  # noqa: F811
+def context(broker, tmp_path, monkeypatch):
     monkeypatch.setattr(producers, "HELD_BACK_S", 2.0)
     monkeypatch.setattr(producers, "OTHERS_AFTER_S", 1.0)
     topic = f"held-back-{time.time_ns()}"
