@@ -269,7 +269,7 @@ class Answer(NamedTuple):
 
 
 def command_of(mistake: Mistake, inventory: str) -> list[str]:
-    """Return the words after `ansible-playbook`."""
+    """Return what follows `ansible-playbook`."""
     playbook, *options = mistake.typed.split()
     given = [] if "-i" in options else ["-i", inventory]
     return [*given, f"playbooks/{playbook}.yml", *options]
