@@ -12,7 +12,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction, reason
 
 
 class ActionModule(QuorumshiftAction):
@@ -31,13 +31,13 @@ class ActionModule(QuorumshiftAction):
             )
             result = self.module({**self._asked(options), **self.filled(args)})
         except AnsibleConnectionFailure as error:
-            return self._read({**found, "unreachable": _one_line(error)})
+            return self._read({**found, "unreachable": reason(self.host, error)})
         except AnsibleActionFail as error:
-            return self._read({**found, "error": _one_line(error)})
+            return self._read({**found, "error": reason(self.host, error)})
         if result.get("unreachable"):
-            return self._read({**found, "unreachable": _one_line(result.get("msg"))})
+            return self._read({**found, "unreachable": reason(self.host, result.get("msg"))})
         if result.get("failed") or "spark" not in result:
-            return self._read({**found, "error": _one_line(result.get("msg") or "the module returned nothing")})
+            return self._read({**found, "error": reason(self.host, result.get("msg") or "the module returned nothing")})
         return self._read({**found, "heap_mib": spark.heap_mib(options), **result["spark"]})
 
     @staticmethod
@@ -67,7 +67,3 @@ class ActionModule(QuorumshiftAction):
             "targets": spark.targets(brokers, controllers, None if data_dir else connection["zookeeper_connect"]),
             **({"python": python} if python else {}),
         }
-
-
-def _one_line(text: Any) -> str:
-    return " ".join(str(text).split()).rstrip(".")

@@ -247,6 +247,12 @@ MISTAKES = [
         {},
         reaches=True,
     ),
+    Mistake(
+        "preflight -e quorumshift_spark_host=b1",
+        "blocks spark the Spark host b1 is unreachable: ssh: connect to host 127.0.0.1 port 1: Connection refused",
+        {},
+        reaches=True,
+    ),
     Mistake("status", "not reached: it is unreachable: ", {}, "no host answers SSH", code=0, reaches=True),
     Mistake(
         "status",

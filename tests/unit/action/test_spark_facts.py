@@ -75,7 +75,7 @@ def test_a_command_in_text_is_one_command(spark_host):
 @pytest.mark.parametrize(
     ("result", "fact"),
     [
-        ({"failed": True, "msg": "spark-1: Python 3.6 is too old."}, {"error": "spark-1: Python 3.6 is too old"}),
+        ({"failed": True, "msg": "spark-1: Python 3.6 is too old."}, {"error": "Python 3.6 is too old"}),
         ({"unreachable": True, "msg": "no\nroute"}, {"unreachable": "no route"}),
         ({}, {"error": "the module returned nothing"}),
     ],
@@ -87,7 +87,8 @@ def test_a_host_that_cannot_be_read_is_a_fact(spark_host, result, fact):
 
 def test_a_host_without_a_login_is_a_fact(spark_host):
     def unreachable(_args):
-        raise AnsibleConnectionFailure("Permission denied (publickey).")
+        sent = 'Data could not be sent to remote host "spark-1". Make sure this host can be reached over ssh: '
+        raise AnsibleConnectionFailure(f"{sent}Permission denied (publickey).")
 
     spark_host._module = unreachable
     read = spark_host.run("spark_facts", {}, delegate_to="spark-1")
