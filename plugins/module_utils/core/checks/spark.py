@@ -164,7 +164,7 @@ def _python(seen: Mapping) -> Iterable[Finding]:
 
 
 def _pip(seen: Mapping, missing: Iterable[str]) -> str:
-    packages = [PACKAGES[name] for name in missing]
+    packages = [PACKAGES.get(name, name) for name in missing]
     return shlex.join([seen["python"]["path"], "-m", "pip", "install", *packages])
 
 

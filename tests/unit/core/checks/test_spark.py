@@ -5,18 +5,12 @@
 
 from __future__ import annotations
 
-import ast
-import sys
-from pathlib import Path
-
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
 
 from tests.unit.core.preflight_facts import collected, found, node, the_one
 
-ROOT = Path(__file__).resolve().parents[4]
-JOBS = ROOT / "spark" / "quorumshift_spark"
 SUBMIT = "/opt/spark/bin/spark-submit"
 TIMEOUT = {"reason": "timeout", "error": "a TCP connection did not come within 5 s"}
 REFUSED = {"reason": "refused", "error": "connection refused: nothing listens there"}
@@ -254,27 +248,3 @@ def test_what_is_not_checked_of_a_cluster_is_named(master):
         "were not checked"
     )
     assert found(facts, "spark_executors")[0]["severity"] == "warns"
-
-
-# The list of packages ------------------------------------------------------------------------------------------------
-
-
-def test_every_package_that_a_job_imports_is_tried():
-    imported = set()
-    for path in JOBS.rglob("*.py"):
-        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(one, ast.Import):
-                imported.update(alias.name.partition(".")[0] for alias in one.names)
-            elif isinstance(one, ast.ImportFrom) and not one.level:
-                imported.add((one.module or "").partition(".")[0])
-    own = {"quorumshift_spark", "ansible_collections"}
-    with_others = {"py4j", "markupsafe"}  # pyspark and jinja2 bring them
-    foreign = {name for name in imported if name not in sys.stdlib_module_names} - own - with_others
-    assert foreign <= set(spark.PACKAGES), "core/checks/spark.py: PACKAGES"
-    tree = ast.parse((JOBS / "session.py").read_text(encoding="utf-8"))
-    (modules,) = (
-        ast.literal_eval(one.value)
-        for one in tree.body
-        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "EXECUTOR_MODULES"
-    )
-    assert set(modules) <= set(spark.PACKAGES)
