@@ -41,7 +41,10 @@ if "PYSPARK_GATEWAY_PORT" in os.environ and "pyspark" not in missing:
     except BaseException as error:
         hadoop = " ".join(str(getattr(error, "java_exception", error)).split())
 version = "%d.%d.%d" % sys.version_info[:3]
-print("{_MARK}" + json.dumps({{"version": version, "missing": missing, "hadoop": hadoop}}))
+found = {{"version": version, "missing": missing, "hadoop": hadoop}}
+if sys.executable:  # spark.pyspark.driver.python outranks the one that was asked for
+    found["path"] = sys.executable
+print("{_MARK}" + json.dumps(found))
 """
 _SPARK = re.compile(r"version (\d\S*)")
 _JAVA_OF_SPARK = re.compile(r"Using Scala version [^,]+, .*, (\S+)")

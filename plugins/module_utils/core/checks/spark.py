@@ -221,11 +221,14 @@ def connections(facts: Facts) -> Iterable[Finding]:
         ]
         some = kind == "zookeeper" and len(failed) < seen["tried"].get(kind, 0) if failed else False
         for names, error in grouped({_named(target): target["error"] for target in failed}).items():
-            port = next(target for target in failed if _named(target) == names[0])["address"]
+            first = next(target for target in failed if _named(target) == names[0])
+            port = (
+                f"open the port for {seen['host']}, or set quorumshift_spark_host to a host that reaches it. Test it "
+            )
+            port += f"there: nc -vz {' '.join(first['address'].rsplit(':', 1))}"
             yield Finding(
                 f"the Spark host {seen['host']} cannot connect to {what} {shown(list(names))}: {error}",
-                f"open the port for {seen['host']}, or set quorumshift_spark_host to a host that reaches it. Test it "
-                f"there: nc -vz {' '.join(port.rsplit(':', 1))}",
+                f"start the server there or read its log. If it runs, {port}" if first["reason"] == "refused" else port,
                 warns=some,
             )
 
