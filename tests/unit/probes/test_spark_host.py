@@ -71,7 +71,8 @@ def _runs(pid):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_a_small_and_a_read_only_file_system(tmp_path):
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(tmp_path)], check=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(tmp_path)], check=False).returncode:
+        pytest.skip("this container may not mount a file system")
     try:
         facts = read(directories=[str(tmp_path)])
         assert the_one(facts, "spark_room").startswith(f"{tmp_path} on spark-1 has 8 MiB free")
