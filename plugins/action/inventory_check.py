@@ -19,15 +19,18 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         groups = self.vars["groups"]
-        needs = variables.Needs(args.get("groups") or (), args.get("variables") or (), args.get("exactly_one_of") or ())
+        asked = ("groups", "variables", "exactly_one_of", "taken")
+        needs = variables.Needs(*(args.get(option) or () for option in asked))
         nodes = [host for group in (*GROUPS.values(), *needs.groups) for host in groups.get(group, [])]
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
-        given = variables.Given({host: dict(self._variables(host)) for host in hosts}, groups, typed())
+        found_of = {host: dict(self._variables(host)) for host in hosts}
+        given = variables.Given(found_of, groups, typed(), ran=bool(self.session))
         found = variables.problems(
             given,
             variable_specs.specs(),
             variable_specs.cluster_wide(),
             variable_specs.known(),
+            variable_specs.internal(),
             variable_specs.convert,
             forward=args.get("direction") == run_lock.FORWARD,
             needs=needs,
@@ -46,8 +49,9 @@ class ActionModule(QuorumshiftAction):
         if host not in self.vars["hostvars"]:
             return
         own = self.vars["hostvars"][host]
+        facts = own.get("ansible_facts") or {}  # a cache of facts keeps those of earlier runs
         for name in own:
-            if name.startswith(variables.PREFIXES):
+            if name.startswith(variables.PREFIXES) and name not in facts:
                 try:
                     yield name, own[name]
                 except Exception as error:  # whatever a template of the operator raises

@@ -12,13 +12,12 @@ import importlib.util
 import os
 import secrets
 import shutil
-import sys
 import tempfile
 from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, printable, spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils import printable, spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 
@@ -182,23 +181,12 @@ class ActionModule(QuorumshiftAction):
 
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
         """Return the command: spark-submit, its options and the job."""
-        submit = own["submit"] or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
-        settings = {**spark_jobs.settings(own["master"], self._uploaded), **(own["conf"] or {})}
-        conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-        for part in [*conf, *(own["options"] or [])]:
-            if masking.mask(part) != part:
-                raise AnsibleActionFail(
-                    "quorumshift_spark_conf or quorumshift_spark_options holds a secret, which every user of the Spark "
-                    f"host could read in the command line: {part.partition('=')[0]}. Put it into "
-                    "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
-                    '["--properties-file", "FILE"]. Then run again'
-                )
+        options = spark_jobs.submit_options(own["master"], own["conf"] or {}, own["options"] or [], self._uploaded)
         return [
-            *submit,
+            *spark_jobs.submit_command(own["submit"]),
             *("--master", own["master"] or spark_jobs.LOCAL, "--name", f"quorumshift {own['name']}"),
             *("--py-files", f"{scratch}/{PACKAGE}"),
-            *conf,
-            *(own["options"] or []),
+            *options,
             *(f"{scratch}/{SCRIPT}", own["name"]),
             *("--input", f"{input_dir}/{spark_submission.JOB}"),
         ]

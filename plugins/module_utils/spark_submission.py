@@ -68,6 +68,11 @@ def begin(
         detached.begin(lambda: _supervise(list(command), remove, output_dir, bound_s, {**os.environ, **environment}))
 
 
+def python_environment(python: str) -> dict[str, str]:
+    """Return the variables by which spark-submit takes a Python for driver and executors."""
+    return {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
+
+
 def watch(input_dir: str, output_dir: str, answered: int, wait_s: float) -> tuple[dict | None, dict | None]:
     """Return (end, wanted) once one of them exists, at the latest after `wait_s`.
 
@@ -184,9 +189,14 @@ def _last_lines(path: str) -> str:
     """Return the last errors of Spark's log, or other lines that it has not at each start, as the end of a message."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
-            lines = [line.strip() for line in masking.mask(stream.read()).split("\n") if line.strip()]
+            return excerpt(stream.read())
     except OSError:
         return ""
+
+
+def excerpt(log: str) -> str:
+    """Return the same of the log's text."""
+    lines = [line.strip() for line in masking.mask(log).split("\n") if line.strip()]
     errors = [line for line in lines if "ERROR" in line or "Error" in line or "Exception" in line]
     shown = (errors or [line for line in lines if not _AT_EACH_START.search(line)])[-_SHOWN_LINES:]
     return f". Its log says: {' | '.join(shown)}" if shown else ""

@@ -16,6 +16,7 @@ description:
   - A variable of the inventory whose name begins with C(restart_), C(upgrade_), C(reassign_) or C(zk_migrate_) may be
     of other software. It is a problem if a variable of this collection has almost the same name, or if it was given
     with C(-e).
+  - A variable that the playbooks set themselves is a problem, whatever its name, if it was given with C(-e).
 options:
   direction:
     description:
@@ -40,6 +41,11 @@ options:
     default: []
   exactly_one_of:
     description: Variables of which exactly one must be set. A boolean that is false is not set.
+    type: list
+    elements: str
+    default: []
+  taken:
+    description: Internal variables that may be given with C(-e) to this playbook.
     type: list
     elements: str
     default: []
@@ -75,6 +81,7 @@ def main():
             "groups": {"type": "list", "elements": "str", "default": []},
             "variables": {"type": "list", "elements": "str", "default": []},
             "exactly_one_of": {"type": "list", "elements": "str", "default": []},
+            "taken": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )

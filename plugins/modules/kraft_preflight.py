@@ -54,6 +54,11 @@ options:
       - The ids of checks whose warnings are accepted, each with the reason. Blocking findings cannot be waived.
     type: dict
     default: {}
+  spark:
+    description:
+      - What M(quorumshift.kafka.spark_facts) returned as C(spark). Without it, the Spark host is not checked.
+    type: dict
+    default: {}
   show:
     description: Print all findings as a table. Handled by the action plugin.
     type: bool
@@ -128,6 +133,7 @@ def main():
             "stop_timeout_s": {"type": "float", "default": 300},
             "settle_s": {"type": "float", "default": 0},
             "waived": {"type": "dict", "default": {}},
+            "spark": {"type": "dict", "default": {}},
             "show": {"type": "bool", "default": False},
         }
     )
@@ -148,7 +154,7 @@ def main():
         lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
         findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
         blocking = [finding for finding in findings if finding["severity"] == "blocks"]
-        result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
+        result = {"findings": findings, "checks": preflight.ran(facts)}
         if blocking and all(waited < patience.get(finding["id"], 0) for finding in blocking):
             time.sleep(PAUSE_S)
             progress = f"waiting for {waited:.0f} s: {blocking[0]['seen']}"
@@ -212,6 +218,7 @@ def collected(module):
         notifications=notifications,
         zookeeper_rights=in_zookeeper,
         bootstrap=",".join(map(str, connections.bootstrap)),
+        spark=given["spark"],
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (

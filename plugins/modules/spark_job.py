@@ -237,7 +237,7 @@ def begin(given):
         given["output_dir"],
         given["remove"] or given["input_dir"],
         given["timeout_s"],
-        {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
+        spark_submission.python_environment(python),
     )
 
 

@@ -69,7 +69,7 @@ RUN = ("run", "cluster_id")
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
 _NOTHING_CHANGED = "Run the whole playbook: it skips what is done. Nothing was changed"
 # what Ansible says before ssh's own reason
-_ABOUT_SSH = re.compile(r"^Task failed: (?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
+_ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
 _WAITED = re.compile(r" \(\d+ s\)$")
 PLAN = "plan.json"
 REPEATED_S = 15.0  # a wait without news says so again after this many seconds
@@ -421,9 +421,14 @@ def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
         return "--limit or --start-at-task excluded it"
-    said = " ".join(str(gathered.get("unread") or gathered.get("msg", "")).split()).rstrip(".")
-    said = _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
+    said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
     return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
+
+
+def reason(host: str, text: Any) -> str:
+    """Return what a module or a connection says of a host, in one line, without its name and Ansible's own words."""
+    said = " ".join(str(text).split()).rstrip(".")
+    return _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
 
 
 def controller_address(action: QuorumshiftAction, host: str) -> str:

@@ -10,10 +10,12 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils import masking
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
@@ -41,6 +43,26 @@ def settings(master: str | None, input_bytes: int) -> dict[str, str]:
     if elsewhere(master):
         return {**ON_NETWORK, **SMALL_JVM}  # the driver only plans
     return LARGE_JVM if input_bytes >= LARGE_BYTES else SMALL_JVM
+
+
+def submit_command(submit: list[str] | None) -> list[str]:
+    """Return the command spark-submit, by default the one beside Ansible's own Python."""
+    return submit or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
+
+
+def submit_options(master: str | None, conf: Mapping[str, Any], options: list[str], input_bytes: int = 0) -> list[str]:
+    """Return the options of spark-submit for a job with this much input. Raises AnsibleActionFail for a secret."""
+    merged = {**settings(master, input_bytes), **conf}
+    given = [part for key, value in merged.items() for part in ("--conf", f"{key}={value}")] + options
+    for part in given:
+        if masking.mask(part) != part:
+            raise AnsibleActionFail(
+                "quorumshift_spark_conf or quorumshift_spark_options holds a secret, which every user of the Spark "
+                f"host could read in the command line: {part.partition('=')[0]}. Put it into "
+                "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
+                '["--properties-file", "FILE"]. Then run again'
+            )
+    return given
 
 
 def elsewhere(master: str | None) -> bool:

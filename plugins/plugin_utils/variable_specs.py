@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -67,6 +67,33 @@ def known() -> frozenset[str]:
     paths += [*_ROOT.glob("plugins/plugin_utils/*.py")]
     texts = (path.read_text(encoding="utf-8") for path in paths)
     return frozenset(name for text in texts for name in _NAME.findall(text))
+
+
+@functools.lru_cache(maxsize=None)
+def internal() -> frozenset[str]:
+    """Return the names that are no operator's: those that playbooks, roles and their tasks set, and those with one of
+    the prefixes that no argument spec has. Of the former, those with a leading underscore and Ansible's own are left
+    out."""
+    files = [*_ROOT.glob("playbooks/**/*.yml"), *_ROOT.glob("roles/*/tasks/*.yml")]
+    assigned = {name for path in files for name in _assigned(yaml.load(path.read_text("utf-8"), Loader=_LOADER))}
+    own = {name for name in assigned if not name.startswith(("_", "ansible_"))}
+    homes = _entries(_ROOT / "roles" / _HOME / "meta" / "argument_specs.yml")
+    operators = {name for entry in _HOME_ENTRIES for name in homes[entry]["options"]}
+    return frozenset((own | (known() - set(specs()))) - operators)
+
+
+def _assigned(node: Any) -> Iterator[str]:
+    """Yield the names that plays and tasks set."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _assigned(item)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("register", "loop_var"):
+                yield value
+            elif key in ("vars", "ansible.builtin.set_fact") and isinstance(value, dict):
+                yield from value
+            yield from _assigned(value)
 
 
 def typed(name: str, value: Any) -> Any:

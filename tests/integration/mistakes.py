@@ -87,6 +87,11 @@ MISTAKES = [
         "quorumshift_soack: no variable of this collection has this name. Did you mean quorumshift_soak?",
     ),
     Mistake("migrate -e quorumshift_finalise_token=x", "Did you mean quorumshift_finalize_token?"),
+    Mistake("migrate -e quorumshift_direction=back", "quorumshift_direction is internal: "),
+    Mistake("migrate -e step_when=false", "step_when is internal: "),
+    Mistake("migrate -e quorumshift_show=true", "quorumshift_show is internal: "),
+    Mistake("status -e quorumshift_taken=quorumshift_show", "quorumshift_taken is internal: "),
+    Mistake("verify -e step_hosts=localhost", "step_hosts is internal: "),
     Mistake(
         "migrate -e quorumshift_soak=12",
         "quorumshift_soak: '12' has no unit. For 12 hours use 12h; units are s, m, h and d.",
@@ -236,6 +241,18 @@ MISTAKES = [
     Mistake("migrate", "6 cannot be locked: ", {}, "no host answers SSH", reaches=True),
     Mistake("plan", "The phase is unknown: ", {}, "no host answers SSH", reaches=True),
     Mistake("preflight", "These checks block the migration: ", {}, "no host answers SSH", reaches=True),
+    Mistake(
+        "preflight -e quorumshift_spark_submit=/opt/none/bin/spark-submit",
+        "blocks spark /opt/none/bin/spark-submit is not on the Spark host localhost",
+        {},
+        reaches=True,
+    ),
+    Mistake(
+        "preflight -e quorumshift_spark_host=b1",
+        "blocks spark the Spark host b1 is unreachable: ssh: connect to host 127.0.0.1 port 1: Connection refused",
+        {},
+        reaches=True,
+    ),
     Mistake("status", "not reached: it is unreachable: ", {}, "no host answers SSH", code=0, reaches=True),
     Mistake(
         "status",
@@ -315,8 +332,8 @@ def run(mistake: Mistake, root: Path = ROOT) -> Answer:
 
 
 def said(output: str, wanted: str) -> str:
-    """Return the problem that names the mistake: a line of the failed task's message, a warning, or a line of the
-    screen."""
+    """Return the problem that names the mistake: a line of the failed task's message, a warning, a line of the
+    screen, or of the preflight's table."""
     messages = re.findall(r'^fatal: .*?"msg": ("(?:[^"\\]|\\.)*")', output, re.M)
     lines = [line for message in messages for line in json.loads(message).splitlines()]
     lines += [
@@ -324,6 +341,8 @@ def said(output: str, wanted: str) -> str:
         for warning in re.findall(r"^\[WARNING\]: (.*(?:\n\S.*)*?)\n(?=\n|\w+:)", output, re.M)
     ]
     lines += [line[4:] for line in output.splitlines() if line.startswith("  ! ")]
+    table = [" ".join(line.split()) for line in output.splitlines() if re.match(r" +(?:blocks|warns) ", line)]
+    lines = [*table, *lines]
     return next((line for line in lines if wanted in line), lines[-1] if lines else "")
 
 

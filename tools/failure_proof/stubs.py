@@ -75,6 +75,8 @@ def kraft_preflight(world: World, _host: str, args: dict[str, Any], _check: bool
     seen = [f"{host} does not run" for host in BROKERS if host not in world.alive_brokers()]
     seen += [f"{host} was not read" for host in IDS if not (nodes.get(host) or {}).get("file") and host in BROKERS]
     seen += [f"the connections of {host} were not checked" for host in IDS if not (nodes.get(host) or {}).get("paths")]
+    spark = args.get("spark") or {}
+    seen += [f"the Spark host was not read: {spark[one]}" for one in ("error", "unreachable") if spark.get(one)]
     common = {"id": "hosts", "title": "Hosts", "severity": "blocks", "source": "", "do": "fix that", "waived": None}
     result = {"changed": False, "findings": [{**common, "seen": one} for one in seen], "checks": ["hosts"]}
     return {"failed": True, "msg": f"Blocking findings: {'; '.join(seen)}.", **result} if seen else result
@@ -380,6 +382,12 @@ def spark_job(world: World, _host: str, args: dict[str, Any], _check: bool) -> d
     return {"changed": False, "done": True, "wanted": None, "result": result, "submission": ran}
 
 
+def spark_facts(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Answer as a Spark host does on which nothing is missing."""
+    lacks = [name for name in ("submit", "packages", "directories", "targets") if not args.get(name)]
+    return {"failed": True, "msg": f"not given: {lacks}"} if lacks else {"changed": False, "spark": {"failed": []}}
+
+
 METADATA = gates.METADATA_PARITY
 BASELINE_FILES = ("entities.parquet", "entities.parquet.hmac")
 
@@ -488,6 +496,7 @@ STUBS: dict[str, Stub] = {
         partition_reassignment,
         async_status,
         spark_job,
+        spark_facts,
         metadata_snapshot,
         zk_tree_snapshot,
     )

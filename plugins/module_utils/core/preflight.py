@@ -13,7 +13,19 @@ import traceback
 from types import MappingProxyType
 from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
-from .checks import access, clocks, directories, inventory, paths, replicas, requests, services, settings, zookeeper
+from .checks import (
+    access,
+    clocks,
+    directories,
+    inventory,
+    paths,
+    replicas,
+    requests,
+    services,
+    settings,
+    spark,
+    zookeeper,
+)
 from .checks.facts import Facts, Finding
 
 
@@ -42,6 +54,13 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
             reason = waived.get(check.id) if severity == "warns" else None
             findings.append({**common, "seen": finding.seen, "do": finding.do, "waived": reason})
     return findings
+
+
+def ran(facts: Facts) -> list[str]:
+    """Return the ids of the checks that had facts of their subject. Without the verification, none is of Spark."""
+    of_spark = ("spark", "spark_executors", "spark_room", "spark_paths")
+    without = of_spark if not facts.spark else of_spark[2:] if "directories" not in facts.spark else ()
+    return [check.id for check in CHECKS if check.id not in without]
 
 
 def _findings(check: Check, facts: Facts) -> list[Finding]:
@@ -214,6 +233,9 @@ CHECKS = (
         "FilePadding, FileTxnSnapLog",
         directories.zookeeper_space,
     ),
+    Check("spark", "Spark host", "blocks", "bin/spark-class, SparkSubmit, imports of the jobs", spark.host),
+    Check("spark_room", "Memory and disk of the Spark host", "blocks", "proc(5), spark.driver.memory", spark.room),
+    Check("spark_paths", "Connections of the Spark host", "blocks", "the views of the comparison", spark.connections),
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
     Check("id_generation", "Generated broker ids", "blocks", "KAFKA-17543, KafkaConfig", inventory.id_generation),
@@ -232,6 +254,7 @@ CHECKS = (
         "ZkNodeChangeNotificationListener.purgeObsoleteNotifications",
         zookeeper.notifications,
     ),
+    Check("spark_executors", "Hosts of a Spark cluster", "warns", "spark-submit --master", spark.executors),
     Check("memory", "Memory and heap", "warns", "Operations, KRaft; kafka-run-class.sh", services.memory),
     Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),
     Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),

@@ -21,6 +21,7 @@ PREFIXES = ("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_")
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped
 CONTROL_NODE = "localhost"
+TAKEN = "quorumshift_taken"  # by which a playbook says Needs.taken
 MOST_SHOWN = 60
 SHORT_SOAK_S = 3600
 _BROKERS, _CONTROLLERS, _DESTINATION = "kafka_broker", "kafka_controller", "zookeeper_destination"
@@ -33,7 +34,7 @@ _ADDED = {
 
 class Problem(NamedTuple):
     """`severity`: a run shows what `warns` and goes on; what `fails` ends it, `status` alone goes on; what `stops` ends
-    `status` too, since it cannot read the cluster with that value."""
+    `status` too, since it cannot read the cluster with that value, or since the value replaces a playbook's own."""
 
     text: str
     severity: str = "fails"
@@ -41,11 +42,12 @@ class Problem(NamedTuple):
 
 class Needs(NamedTuple):
     """What a playbook needs beside the cluster's own variables: groups that have hosts, variables that are set, and
-    names of which exactly one is given."""
+    names of which exactly one is given. `taken`: internal names that may be given with -e."""
 
     groups: Collection[str] = (_BROKERS,)
     variables: Collection[str] = ()
     one_of: Collection[str] = ()
+    taken: Collection[str] = ()
 
 
 NOTHING_MORE = Needs()
@@ -53,15 +55,18 @@ NOTHING_MORE = Needs()
 
 class Given:
     """The variables of an inventory: {host: {name: value}} of the control node and of each node, and its groups.
-    `typed`: the names that were given with -e."""
+    `typed`: the names that were given with -e; `ran`: whether a playbook of the collection has run in this process, so
+    that the hosts also have what it registered."""
 
     def __init__(
         self,
         hosts: Mapping[str, Mapping[str, Any]],
         groups: Mapping[str, list[str]],
         typed: Collection[str] = (),
+        ran: bool = False,
     ) -> None:
         self.hosts = hosts
+        self.ran = ran
         self.typed = typed
         self.groups = groups
         self.brokers = list(groups.get(_BROKERS) or ())
@@ -97,6 +102,7 @@ def problems(
     specs: Mapping[str, Mapping],
     cluster_wide: Collection[str],
     known: Collection[str],
+    internal: Collection[str],
     convert: Callable[[Mapping, Any], Any],
     forward: bool,
     needs: Needs = NOTHING_MORE,
@@ -104,12 +110,14 @@ def problems(
     """Return the problems, each a few sentences.
 
     `specs`: the argument spec of each public variable; `cluster_wide`: those that the control node needs; `known`:
-    every name that the collection uses; `convert`: returns a value as its spec has it, or raises ValueError or
-    TypeError; `forward`: whether a migration begins, which needs controllers; `needs`: what this playbook needs.
+    every name that the collection uses; `internal`: those that playbooks and roles set themselves; `convert`: returns a
+    value as its spec has it, or raises ValueError or TypeError; `forward`: whether a migration begins, which needs
+    controllers; `needs`: what this playbook needs.
     """
     return [
         *_groups(given, forward, needs),
         *_unknown(given, known, specs),
+        *_internal(given, internal, needs),
         *_values(given, specs, cluster_wide, convert),
         *_control_node(given, cluster_wide, specs),
         *_needed(given, needs, specs),
@@ -154,6 +162,23 @@ def _unknown(given: Given, known: Collection[str], public: Collection[str]) -> I
         hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
         meant = f"Did you mean {near[0]}?" if near else "Remove it, or see the README of the role quorumshift."
         yield Problem(f"{name}{given.of(hosts)}: no variable of this collection has this name. {meant}")
+
+
+def _internal(given: Given, internal: Collection[str], needs: Needs) -> Iterable[Problem]:
+    """Yield internal names. One that is given with -e replaces the value of each playbook and role that sets it."""
+    taken = {*needs.taken} - {TAKEN}
+    for name in sorted(set(given.typed) & set(internal) - taken):
+        yield Problem(
+            f"{name} is internal: the playbooks set it themselves, and -e would replace their values. Remove it from "
+            "the command.",
+            "stops",
+        )
+    for name in given.names() if not given.ran else ():
+        if name in internal and name.startswith(ALWAYS) and name not in given.typed:
+            hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
+            yield Problem(
+                f"{name}{given.of(hosts)} is internal: the playbooks set it themselves. Remove it from the inventory."
+            )
 
 
 def _values(

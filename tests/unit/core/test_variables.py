@@ -17,9 +17,11 @@ import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 
+from tools import role_specs
 from tools.checkout import checkout_files
 from tools.role_specs import ROOT
 
+HOME = role_specs.home()
 GROUPS = {"kafka_broker": ["b1", "b2", "b3"], "kafka_controller": ["c1", "c2", "c3"]}
 EVERYWHERE = {
     "quorumshift_bootstrap_servers": "b1:9094,b2:9094",
@@ -44,7 +46,8 @@ def inventory(everywhere=(), hosts=None, drop=(), typed=(), **groups):
 
 
 def all_problems(given, forward=True, needs=variables.NOTHING_MORE):
-    args = (variable_specs.specs(), variable_specs.cluster_wide(), variable_specs.known(), variable_specs.convert)
+    names = (variable_specs.specs(), variable_specs.cluster_wide(), variable_specs.known(), variable_specs.internal())
+    args = (*names, variable_specs.convert)
     return variables.problems(given, *args, forward=forward, needs=needs)
 
 
@@ -54,6 +57,51 @@ def problems(given, forward=True, needs=variables.NOTHING_MORE):
 
 def test_a_right_inventory_has_no_problem():
     assert problems(inventory()) == []
+
+
+@pytest.mark.parametrize("name", sorted(variable_specs.internal()))
+def test_an_internal_name_ends_every_playbook_if_it_is_typed(name):
+    """Also `status`: -e quorumshift_show=true would turn other mistakes into warnings."""
+    given = inventory({name: "x"} if name.startswith(variables.PREFIXES) else {}, typed={name})
+    found = [one for one in all_problems(given) if one.text.startswith(f"{name} is internal: ")]
+    assert [one.severity for one in found] == ["stops"]
+
+
+@pytest.mark.parametrize("name", sorted(variable_specs.specs()))
+def test_an_operators_name_may_be_typed(name):
+    given = inventory(typed={name})
+    internal = [text for text in problems(given) if "is internal" in text]
+    assert bool(internal) == (name in variable_specs.internal())
+    if name in HOME:
+        assert not internal
+
+
+def test_names_of_steps_facts_and_registers_are_internal():
+    names = {"quorumshift_direction", "quorumshift_show", "step_when", "step_hosts", "roll_when", "quorumshift_state"}
+    names |= {"quorumshift_gate", "restart_when", "zk_migrate_cuts", "broker_roll_kind", "quorumshift_taken"}
+    assert names <= variable_specs.internal()
+    assert (
+        not {"quorumshift_zookeeper_connect", "restart_concurrency", "ansible_pipelining"} & variable_specs.internal()
+    )
+
+
+def test_a_playbook_takes_internal_names_that_it_lists():
+    taken = variables.Needs(taken=["quorumshift_gate", "quorumshift_taken"])
+    given = inventory(typed={"quorumshift_gate", "quorumshift_taken"})
+    assert [text.partition(" ")[0] for text in problems(given, needs=taken)] == ["quorumshift_taken"]
+
+
+def test_an_internal_name_in_the_inventory_is_named_with_its_hosts():
+    found = all_problems(
+        inventory(hosts={"b1": {"quorumshift_direction": "back", "restart_name": "of other software"}})
+    )
+    (problem,) = found
+    assert problem.text.startswith("quorumshift_direction (b1) is internal: ") and problem.severity == "fails"
+
+
+def test_what_an_earlier_playbook_registered_is_no_mistake():
+    found = inventory(hosts={"b1": {"quorumshift_gathered": {}}})
+    assert problems(variables.Given(found.hosts, found.groups, ran=True)) == []
 
 
 CASES = [

@@ -34,7 +34,8 @@ class Facts(NamedTuple):
     `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications;
     `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
     `zookeeper_rights`: probes.zk_rights.gather, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
-    bootstrap servers, for commands.
+    bootstrap servers, for commands; `spark`: probes.spark_host.gather with {host, master, heap_mib}, or {host} with
+    `unreachable` or `error`, {} without the verification.
     """
 
     cluster: ClusterFacts
@@ -57,6 +58,7 @@ class Facts(NamedTuple):
     logins: Mapping[str, tuple[str, str | None]] = MappingProxyType({})
     zookeeper_rights: Mapping | None = None
     bootstrap: str = "BOOTSTRAP"
+    spark: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:
