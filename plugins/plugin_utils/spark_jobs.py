@@ -195,6 +195,7 @@ class MetadataParity(Job):
             "views": views,
             "ship": elsewhere(self.own.get("master")),
             "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0},
+            "accept_unverified_copy": bool(self.action.variable("quorumshift_accept_unverified_copy")),
         }
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = self._zookeeper(args)

@@ -73,6 +73,13 @@ COPIED_VERSION = Excuse(
     "the partition epoch that the copy wrote: it is the version of the state's znode, above that of the baseline",
     "as above",
 )
+ACCEPTED_COPY = Excuse(
+    "accepted copy",
+    "a change or removal in ZooKeeper between a baseline and the initial copy, where nothing else shows that it was "
+    "before the copy",
+    "the operator's `quorumshift_accept_unverified_copy`, after a look at what the controllers' logs say of the copy",
+    "`incomplete`: the copy may have lost it",
+)
 ZXID = Excuse(
     "zxid",
     "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`, or where "
@@ -105,6 +112,7 @@ EXCUSES: Tuple[Excuse, ...] = (
     PARTITION_EPOCH,
     BEFORE_KRAFT,
     COPIED_VERSION,
+    ACCEPTED_COPY,
     ZXID,
     DELETIONS,
     MEANWHILE,
@@ -159,6 +167,7 @@ class Evidence:
     :arg controller: of ZooKeeper: {"epoch": KRaft's epoch in /controller, -1 or None under ZooKeeper's controller,
         "zxid": at which it was created, None without /controller, "mirrored": offset in /migration or None}.
     :arg log: None where the gate has no log.
+    :arg is_copy_accepted: whether the operator has compared the initial copy.
     """
 
     def __init__(
@@ -166,8 +175,10 @@ class Evidence:
         baselines: Mapping[str, Mapping[str, Any]] | None = None,
         controller: Mapping[str, Any] | None = None,
         log: LogRecords | None = None,
+        is_copy_accepted: bool = False,
     ) -> None:
         self.baselines = baselines or {}
+        self.is_copy_accepted = is_copy_accepted
         self._controller = controller or {}
         self._log = log
 
@@ -394,6 +405,9 @@ def _under_kraft(
     if _is_newer_copy(key, outcome, sides.get(comparison.left), sides.get(rules.LOG)):
         why = "the copy read a newer version of its state than the baseline"
         return _Found(True, why, COPIED_VERSION.name)
+    if evidence.is_copy_accepted:
+        why = "changed between the baseline and the initial copy without a record; the operator accepted the copy"
+        return _Found(True, why, ACCEPTED_COPY.name)
     return _Found(None, _LOST_IN_COPY.format(first=first))
 
 
@@ -455,8 +469,9 @@ _NO_COPY = (
 )
 _LOST_IN_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log has no record of it since the initial copy "
-    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it "
-    "with the backup of ZooKeeper. " + _NEW_BASELINE
+    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Look in the "
+    "controllers' server.log for `ZK writes when reconciling with KRaft state`: with no Delete in it, the copy lost "
+    "nothing. If clients made these changes, go on with -e quorumshift_accept_unverified_copy=true"
 )
 
 

@@ -24,6 +24,7 @@ Of metadata_parity; each other job names the keys that differ:
    "controllers": [{"id": n, "address": "host:port", "client": {...}, "file": {...}}, ...],
    "settings": [name, ...],           configs of which all nodes' files must say the same
    "baseline": {"path": ...}},
+ "accept_unverified_copy": true where the operator has compared the initial copy,
  "bounds": {...}}
 ```
 """
@@ -87,6 +88,7 @@ class Job(NamedTuple):
     view_options: Dict[str, Any]
     bounds: Bounds
     ship: bool = False
+    accept_unverified_copy: bool = False
     own: Mapping[str, Any] = MappingProxyType({})
     secrets: Tuple[str, ...] = ()
 
@@ -114,7 +116,7 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         is_needed = not own or name not in _OPTIONAL or name in given
         if is_needed and (not isinstance(given.get(name), kind) or not given[name]):
             raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__}")
-    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", *own}
+    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", "accept_unverified_copy", *own}
     unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
@@ -131,6 +133,7 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         given["views"],
         Bounds(**(given.get("bounds") or {})),
         bool(given.get("ship")),
+        bool(given.get("accept_unverified_copy")),
         {name: given.get(name) for name in own},
         tuple(sorted(_secrets(given["views"]), key=len, reverse=True)),
     )

@@ -184,7 +184,7 @@ class _Run:
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
         controller = readings[rules.ZOOKEEPER].state.get("controller") if rules.ZOOKEEPER in readings else None
         log: Any = self.views.get(rules.LOG)
-        evidence = Evidence(baselines, controller, log)
+        evidence = Evidence(baselines, controller, log, self.job.accept_unverified_copy)
         fencing = fence.Fencing(self.job, self.views)
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
         reread = {

@@ -200,6 +200,16 @@ def under_kraft(now, of_log, baselines, controller=None, copied=COPY, **more):
     return outcomes_of(key, sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER]
 
 
+@pytest.mark.parametrize("accepted", [True, False])
+def test_what_changed_before_the_copy_without_a_record_is_the_operators_to_accept(accepted):
+    key, was, now = _CONFIG[:2], _CONFIG, _value("2", zxid=900)
+    sides = {BASELINE: was, ZOOKEEPER: now, LOG: _value("2", offset=10), "baseline:metadata_log": was}
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), accepted)
+    found = outcomes_of(key, sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER]
+    assert (found.outcome == SKIPPED) is not accepted and found.outcome != DIFFER, found
+    assert ("accepted the copy" if accepted else "quorumshift_accept_unverified_copy=true") in found.explained
+
+
 def _value(text, **at):
     return form.config("topic", "orders", "retention.ms", text, DIGESTS, at)
 
