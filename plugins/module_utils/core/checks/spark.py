@@ -158,7 +158,7 @@ def _python(seen: Mapping) -> Iterable[Finding]:
     elif python["missing"]:
         missing = python["missing"]
         yield Finding(
-            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {list(missing.values())[0]}",
+            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {missing[min(missing)]}",
             f"run there: {_pip(seen, sorted(missing))}. Or set quorumshift_spark_python to another Python",
         )
 
@@ -221,7 +221,7 @@ def connections(facts: Facts) -> Iterable[Finding]:
         ]
         some = kind == "zookeeper" and len(failed) < seen["tried"].get(kind, 0) if failed else False
         for names, error in grouped({_named(target): target["error"] for target in failed}).items():
-            first = [target for target in failed if _named(target) == names[0]][0]
+            first, *_others = (target for target in failed if _named(target) == names[0])
             port = (
                 f"open the port for {seen['host']}, or set quorumshift_spark_host to a host that reaches it. Test it "
             )
