@@ -77,7 +77,7 @@ ACCEPTED_COPY = Excuse(
     "accepted copy",
     "a change or removal in ZooKeeper between a baseline and the initial copy, where nothing else shows that it was "
     "before the copy",
-    "the operator's `quorumshift_accept_unverified_copy`, after a look at what the controllers' logs say of the copy",
+    "the operator's `quorumshift_accept_unverified_copy`, by what the controllers' logs say of the copy",
     "`incomplete`: the copy may have lost it",
 )
 ZXID = Excuse(

@@ -157,8 +157,9 @@ def _python(seen: Mapping) -> Iterable[Finding]:
         )
     elif python["missing"]:
         missing = python["missing"]
+        (first, *_others) = missing.values()
         yield Finding(
-            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {missing[min(missing)]}",
+            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {first}",
             f"run there: {_pip(seen, sorted(missing))}. Or set quorumshift_spark_python to another Python",
         )
 
