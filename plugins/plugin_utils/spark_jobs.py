@@ -292,7 +292,9 @@ class MetadataParity(Job):
         )
         since = result.get("since_baseline") or {}
         counted = [f"{since[name]} {name}" for name in ("changed", "removed") if since.get(name)]
-        more = f"; {' and '.join(counted)} since the baseline, each with its record" if counted else ""
+        accepted = since.get("accepted")
+        records = f"{accepted} of them accepted without a record" if accepted else "each with its record"
+        more = f"; {' and '.join(counted)} since the baseline, {records}" if counted else ""
         return f"{agree} comparisons of {views} views agree{more}"
 
 

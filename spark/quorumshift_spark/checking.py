@@ -99,11 +99,13 @@ def in_order(checked: Checked) -> Sorted:
                 found.undecided.append(Entry(key, comparison, outcome, why or outcome.explained or ""))
             elif outcome.differences:
                 found.differing.append(Entry(key, comparison, outcome, ""))
+    found.changed.sort(key=lambda entry: entry.why != excuses.ACCEPTED)  # what no record shows is listed first
     return found
 
 
 def since_baseline(found: Sorted) -> Dict[str, int]:
-    """Return how many entities changed since the baseline, and how many of the baseline's were removed."""
+    """Return how many entities changed since the baseline, and how many of the baseline's were removed, and how many of
+    both only the operator accepted."""
     changed = {entry.key for entry in found.changed if entry.outcome.changes}
     removed = {
         entry.key
@@ -111,7 +113,8 @@ def since_baseline(found: Sorted) -> Dict[str, int]:
         for one in entry.outcome.changes
         if one.field is None and one.sides[entry.comparison.right] is None
     }
-    return {"changed": len(changed - removed), "removed": len(removed)}
+    accepted = {entry.key for entry in found.changed if entry.why == excuses.ACCEPTED}
+    return {"changed": len(changed - removed), "removed": len(removed), "accepted": len(accepted)}
 
 
 def is_different(outcomes: Iterable[Outcome]) -> bool:

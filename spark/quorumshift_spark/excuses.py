@@ -119,6 +119,7 @@ EXCUSES: Tuple[Excuse, ...] = (
     ONE_SIDE,
 )
 
+ACCEPTED = "changed between the baseline and the initial copy without a record; the operator accepted the copy"
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 _BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
 _NEW_BASELINE = (
@@ -406,8 +407,7 @@ def _under_kraft(
         why = "the copy read a newer version of its state than the baseline"
         return _Found(True, why, COPIED_VERSION.name)
     if evidence.is_copy_accepted:
-        why = "changed between the baseline and the initial copy without a record; the operator accepted the copy"
-        return _Found(True, why, ACCEPTED_COPY.name)
+        return _Found(True, ACCEPTED, ACCEPTED_COPY.name)
     return _Found(None, _LOST_IN_COPY.format(first=first))
 
 

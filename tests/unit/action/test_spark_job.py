@@ -69,6 +69,8 @@ def test_what_changed_since_the_baseline_is_not_counted_as_agreement(spark):
     assert kind.summary(found) == (
         "3 comparisons of 1 views agree; 1 changed and 1 removed since the baseline, each with its record"
     )
+    found["since_baseline"]["accepted"] = 1
+    assert kind.summary(found).endswith("since the baseline, 1 of them accepted without a record")
 
 
 def test_a_baseline_without_its_signature_is_named(spark):
