@@ -21,16 +21,24 @@ class ForeignHost(RuntimeError):
     """The host is of another cluster, or is another node; the text is for the operator."""
 
 
+class UnreadableFile(ForeignHost):
+    """The host's properties file cannot be read, so nothing shows of which cluster it is."""
+
+
 def require(
     config_file: str, cluster_id: str, node_id: int | None = None, log_dir: str | None = None, new: Iterable[str] = ()
 ) -> None:
     """Raise ForeignHost unless the host's log directories are of this cluster and node. Call it right before a change.
 
     They are those of the properties file, or `log_dir` without one, and `new`: those of the file that is to be written.
-    A broker must have an answer in at least one of them. A controller that is not formatted yet has none.
+    A broker must have an answer in at least one of them. A controller that is not formatted yet has none. Raises
+    UnreadableFile where the file is no properties file.
     """
     data = restart_files.read_bytes(config_file)
-    values = properties.parse(data)
+    try:
+        values = properties.parse(data, path=config_file)
+    except properties.PropertiesError as error:
+        raise UnreadableFile(str(error)) from None
     mode = kraft_config.mode_at_next_start(values) if data else None
     # A file that starts no node has no default directory.
     paths = log_dirs(values) if mode != "invalid" or _NAMES & values.keys() else []
@@ -56,4 +64,4 @@ def stored(path: str) -> LogDirectory:
     except (FileNotFoundError, NotADirectoryError):
         return {"path": path, "meta": None}
     except (OSError, properties.PropertiesError) as error:
-        return {"path": path, "meta": None, "error": f"{meta}: {error}"}
+        return {"path": path, "meta": None, "error": str(error)}  # either names the file

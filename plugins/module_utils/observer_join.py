@@ -66,7 +66,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
             f"{config_file} does not exist. Install ZooKeeper on this host with a zoo.cfg that has dataDir and "
             "clientPort, or correct config_file"
         )
-    values = config_values.of_zookeeper(properties.parse(data))
+    values = config_values.of_zookeeper(properties.parse(data, path=config_file))
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
@@ -164,7 +164,7 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
     )
     last = zookeeper_files.last_zxid(directories[0], directories[-1]) if len(present) == len(set(directories)) else 0
     dynamic = _content(values.get("dynamicConfigFile", ""))
-    servers = properties.parse(dynamic) if dynamic else values
+    servers = properties.parse(dynamic, path=values["dynamicConfigFile"]) if dynamic else values
     number = _content(_myid_file(values, config_file))
     myid = int(number) if number is not None and number.strip().isdigit() else None
     settings = zk_host.settings(values, zk_host.arguments_of(config_file))
@@ -248,7 +248,7 @@ def _size(path: str) -> int:
 
 
 def _values(config_file: str) -> Mapping[str, str]:
-    return config_values.of_zookeeper(properties.parse(_content(config_file) or b""))
+    return config_values.of_zookeeper(properties.parse(_content(config_file) or b"", path=config_file))
 
 
 def _content(path: str) -> bytes | None:

@@ -49,7 +49,8 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
 
     If no other key differs from the kept file, return that file byte for byte.
     """
-    left, current = TRANSITIONS[spec["kind"]].before, kraft_config.mode_at_next_start(properties.parse(old))
+    left = TRANSITIONS[spec["kind"]].before
+    current = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"]))
     if current == spec["mode"]:
         return old
     if current != left:
@@ -60,7 +61,7 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
     before = read_bytes(path)
     if not before:
         raise RestartError(f"{path} is missing: the properties file from before mode {left} was not kept on this host")
-    values = properties.parse(before)
+    values = properties.parse(before, path=path)
     keys = set(spec["changes"])
     if left == "kraft":
         keys |= set(kraft_config.to_kraft_mode(values, spec["node_id"]))
@@ -84,7 +85,7 @@ def masked_text(data: bytes, before: bytes = b"") -> str:
 
 def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
     """Keep a copy of the file if the restart changes the node's mode, or is one that changes keys in the same mode."""
-    changes_mode = kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]
+    changes_mode = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"])) != spec["mode"]
     if old and (changes_mode or spec.get("kind") in CHANGED_KEYS):
         os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
         replace(kept(spec, directory), old, None, 0o600)

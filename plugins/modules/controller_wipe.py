@@ -139,7 +139,7 @@ def wiped(given, directory, check_mode):
     if not restart_steps.is_stopped(state):
         raise Refused(f"service {given['service']} is {state.get('active_state') or 'active'}, but must be stopped")
     old = restart_files.read_bytes(given["config_file"])
-    ours = kraft_config.mode_at_next_start(properties.parse(old)) == MODE if old else False
+    ours = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"])) == MODE if old else False
     before = restart_files.read_bytes(restart_files.kept({**given, "mode": MODE}, directory))
     full = [
         path

@@ -224,6 +224,8 @@ def test_a_wrong_znode_blocks(fresh, tmp_path, path, value, check, message):
     _severity, seen = found[check][0]
     assert seen.startswith(message), seen
     fenced = [seen for _severity, seen in found[check][1:]]
+    if value is None:  # the leader knows a later version of the state than the one that was created again
+        fresh.reset()
     if path == znodes.CONTROLLER_EPOCH:  # a write to it fences the controller
         assert len(fenced) == 1 and "is the controller but can write nothing" in fenced[0], fenced
     else:

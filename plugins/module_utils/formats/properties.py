@@ -51,12 +51,15 @@ class _Piece(NamedTuple):
     signed: bool = False
 
 
-def parse(data: bytes, charset: str = "latin-1") -> dict[str, str]:
+def parse(data: bytes, charset: str = "latin-1", path: str = "") -> dict[str, str]:
     """Return the properties in a file; the last value of a repeated key counts, as in Java.
 
-    `charset`: of a reader from which Java loads them. Raises PropertiesError.
+    `charset`: of a reader from which Java loads them; `path`: for messages. Raises PropertiesError.
     """
-    return {piece.key: piece.value for piece in _pieces(data, charset) if piece.key is not None}
+    try:
+        return {piece.key: piece.value for piece in _pieces(data, charset) if piece.key is not None}
+    except PropertiesError as error:
+        raise PropertiesError(f"{path}: {error}" if path else str(error)) from None
 
 
 def edit(data: bytes, changes: Mapping[str, str | None], comment: str = "") -> bytes:

@@ -95,7 +95,7 @@ def facts(
 
 def read_properties(path: str) -> dict[str, str]:
     """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
-    return properties.parse(safe_files.read(path))
+    return properties.parse(safe_files.read(path), path=path)
 
 
 def _kept(state_dir: str) -> dict[str, str]:

@@ -86,7 +86,7 @@ def _running() -> list[tuple[str, str, list[str]]]:
 def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
     path = _absolute(pid, config)
     try:
-        values = config_values.of_zookeeper(properties.parse(safe_files.read(path)))
+        values = config_values.of_zookeeper(properties.parse(safe_files.read(path), path=path))
     except (OSError, properties.PropertiesError) as error:
         return {"config": config, "error": str(error), "settings": {}, "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))

@@ -150,3 +150,10 @@ def test_zookeeper_is_written_by_the_writer_alone():
         if writes.search(line) and re.search(r"client|_async", line)
     }
     assert found == {"zk_writing.py"}
+
+
+def test_a_properties_file_that_cannot_be_read_is_named_with_its_line(tmp_path):
+    path = host(tmp_path, "broker.id=2\nnote=\\u12\n", one=OWN)
+    with pytest.raises(host_identity.UnreadableFile) as refused:
+        host_identity.require(path, "own", 2)
+    assert str(refused.value) == f"{path}: line 2: malformed \\uxxxx escape"
