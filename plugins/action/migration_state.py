@@ -115,7 +115,7 @@ class ActionModule(QuorumshiftAction):
         result["gate"] = name
         result["views"] = [*gate.needs, *gate.takes] if gate else []
         result["compares_records"] = name in gates.DATA_GATES
-        result["baseline_offset"] = baseline.offset(self.artifacts().cluster)
+        result["baseline"] = baseline.position(self.artifacts().cluster)
 
     def _refused(self, direction, facts, detected, result, locked, target):
         """Return why a run of this direction may not change anything, None when it may."""

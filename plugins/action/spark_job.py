@@ -42,7 +42,7 @@ class ActionModule(QuorumshiftAction):
     """Submits a job and prints its verdict. Fails unless the verdict is `pass`."""
 
     FILLS = (*CONNECTION, "run_key")
-    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles")
+    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles", "takeover", "snapshots")
 
     _uploaded = 0  # bytes
 
@@ -56,7 +56,7 @@ class ActionModule(QuorumshiftAction):
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))
         else:
             where = self.artifacts().new_directory(f"verify/{own['gate']}/{own['name']}")
-            begun = {"job": own["name"], "gate": own["gate"], "where": where}
+            begun = {"job": own["name"], "gate": own["gate"], "where": where, "snapshots": own["snapshots"]}
             args.update(self._submission(own, args, begun))
         result = self.in_slices(args)
         if result.get("wanted"):
@@ -202,7 +202,7 @@ class ActionModule(QuorumshiftAction):
         shown = REPORT if os.path.exists(os.path.join(where, REPORT)) else spark_submission.LOG
         found["report"] = os.path.relpath(os.path.join(where, shown), self.artifacts().directory)
         if found["verdict"] == "pass":
-            job = spark_jobs.JOBS[begun["job"]](self, {})
+            job = spark_jobs.JOBS[begun["job"]](self, {"snapshots": begun.get("snapshots")})
             self.say(f"{job.summary(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
             return result

@@ -202,10 +202,20 @@ zookeeper_zxid:
   description: The last transaction that ZooKeeper had processed; null where it did not answer.
   type: int
   returned: success
-baseline_offset:
-  description: The offset of the metadata log at the last comparison that passed; null where no log was compared.
-  type: int
+baseline:
+  description: Where the last comparison that passed has read its views.
+  type: dict
   returned: success
+  contains:
+    offset:
+      description: The end of the metadata log; null where no log was compared.
+      type: int
+    zxid:
+      description: The zxid of ZooKeeper; null where ZooKeeper was not compared.
+      type: int
+    snapshots:
+      description: For each ZooKeeper server the newest snapshot of before that, C({snapshot, zxid}).
+      type: dict
 compares_records:
   description: Whether records are compared as well before this gate opens.
   type: bool

@@ -45,6 +45,17 @@ options:
         hosts, fetched into directories of their names below C(directory). C(source): which of these hosts are of the
         source. C(zxid), C(cut) and C(without_source): see the job. Handled by the action plugin."
     type: dict
+  takeover:
+    description:
+      - The files of a ZooKeeper server that show it as the initial copy found it, C({host, archive, sha256, snapshot,
+        before}), or C({error}). C(before) is a zxid of before the copy, when the snapshot was complete. Handled by the
+        action plugin.
+    type: dict
+  snapshots:
+    description:
+      - For each ZooKeeper server its newest snapshot of before the job, C({snapshot, zxid}). They are kept with the
+        baseline. Handled by the action plugin.
+    type: dict
   going_on:
     description:
       - For a job that waits for another snapshot, the RV(going_on) of the task that submitted it. Handled by the action

@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the baseline of a cluster is among its run artifacts, and the position of the metadata log that it has."""
+"""Where the baseline of a cluster is among its run artifacts, and at which positions its views were read."""
 
 from __future__ import annotations
 
 import json
 import os
+from typing import Any, Mapping
 
 ENTITIES = "entities.parquet"
-_POSITION = "metadata_log.json"
+_POSITION = "position.json"
 
 
 def directory(cluster: str) -> str:
@@ -17,24 +18,30 @@ def directory(cluster: str) -> str:
     return os.path.join(cluster, "baseline")
 
 
-def keep_offset(cluster: str, offset: int | None) -> None:
-    """Keep the log's end at the comparison that is the baseline; None where no log was compared."""
+def keep_position(
+    cluster: str, offset: int | None, zxid: int | None, snapshots: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Keep where the comparison that is the baseline read its views.
+
+    :arg offset: the log's end, None where no log was compared; `zxid`: of ZooKeeper, likewise.
+    :arg snapshots: {host of a ZooKeeper server: {snapshot, zxid}}, from before that (zk_tree_snapshot).
+    """
     path = os.path.join(directory(cluster), _POSITION)
-    with open(os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as out:
-        json.dump({"offset": offset}, out)
+    with open(os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+        json.dump({"offset": offset, "zxid": zxid, "snapshots": snapshots}, out)
     os.replace(f"{path}.new", path)
 
 
-def offset(cluster: str) -> int | None:
-    """Return the log's end at the comparison that is the baseline; None where there is none, or no log was compared.
+def position(cluster: str) -> dict[str, Any]:
+    """Return {offset, zxid, snapshots} as kept; None where there is no baseline, or a view was not compared.
 
-    A baseline of an earlier release does not say it: 0.
+    A baseline of an earlier release does not say it: its offset is 0.
     """
     where = directory(cluster)
     if not os.path.exists(os.path.join(where, ENTITIES)):
-        return None
+        return {"offset": None, "zxid": None, "snapshots": {}}
     try:
-        with open(os.path.join(where, _POSITION), encoding="ascii") as stream:
-            return json.load(stream)["offset"]
+        with open(os.path.join(where, _POSITION), encoding="utf-8") as stream:
+            return json.load(stream)
     except (OSError, ValueError):
-        return 0
+        return {"offset": 0, "zxid": None, "snapshots": {}}

@@ -22,6 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 
 LOG_FILE, OTHER_LOG_FILE = "metadata_log.{}.tar.gz", "metadata_log.of_{}.tar.gz"
+ZOOKEEPER_FILE = "zookeeper.tar.gz"
 LOCAL = "local[*]"
 """The default master: all of Spark in one process on the Spark host."""
 ON_NETWORK = {
@@ -178,11 +179,13 @@ class MetadataParity(Job):
     BASELINE = (baseline.ENTITIES, baseline.ENTITIES + ".hmac")
 
     def keep(self, where: str) -> None:
-        """Keep the log's end as well: the next snapshot of it goes back to there."""
+        """Keep where the views were read as well: the next snapshots of both logs go back to there."""
         super().keep(where)
         with open(os.path.join(where, "result.json"), encoding="utf-8") as stream:
-            log = json.load(stream)["views"].get(gates.METADATA_LOG) or {}
-        baseline.keep_offset(self.action.artifacts().cluster, (log.get("state") or {}).get("offset"))
+            views = json.load(stream)["views"]
+        log, zookeeper = ((views.get(name) or {}).get("state") or {} for name in (gates.METADATA_LOG, gates.ZOOKEEPER))
+        snapshots = self.own.get("snapshots") or {}
+        baseline.keep_position(self.action.artifacts().cluster, log.get("offset"), zookeeper.get("zxid"), snapshots)
 
     def refuse(self) -> None:
         if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
@@ -199,6 +202,8 @@ class MetadataParity(Job):
         }
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = self._zookeeper(args)
+            if self.own["takeover"]:
+                views["takeover"] = self._takeover(self.own["takeover"], input_dir, args)
         if self.own["log"]:
             views["metadata_log"] = self.log(input_dir, 0)
             views["metadata_logs"] = self.other_logs(input_dir)
@@ -233,6 +238,18 @@ class MetadataParity(Job):
         if there:
             views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}
         return job
+
+    def _takeover(self, taken: Mapping[str, Any], input_dir: str, args: Mapping[str, Any]) -> dict:
+        """Copy the files of a ZooKeeper server to the Spark host; return takeover of job.json."""
+        if not taken.get("archive"):
+            return {"error": " ".join(str(taken["error"]).split())}
+        path = f"{input_dir}/{ZOOKEEPER_FILE}"
+        self.action.upload(taken["archive"], path)
+        return {
+            **{name: taken[name] for name in ("host", "sha256", "snapshot", "before")},
+            "archive": path,
+            "chroot": parse_zookeeper_connect(args["zookeeper_connect"]).chroot,
+        }
 
     def _zookeeper(self, args: Mapping[str, Any]) -> dict:
         """Return how the job reads ZooKeeper: its servers at a bounded pace, or the files of one of them."""

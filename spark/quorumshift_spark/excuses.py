@@ -73,6 +73,13 @@ COPIED_VERSION = Excuse(
     "the partition epoch that the copy wrote: it is the version of the state's znode, above that of the baseline",
     "as above",
 )
+AT_TAKEOVER = Excuse(
+    "ZooKeeper at the takeover",
+    "a change or removal in ZooKeeper between a baseline and the initial copy",
+    "the transactions that a ZooKeeper server has logged: when the leader of the copy took `/controller` over, or when "
+    "it had copied, ZooKeeper had what the log has without a later record",
+    "`differ` where it had something else; without a server's files `incomplete`: the copy may have lost it",
+)
 ACCEPTED_COPY = Excuse(
     "accepted copy",
     "a change or removal in ZooKeeper between a baseline and the initial copy, where nothing else shows that it was "
@@ -112,6 +119,7 @@ EXCUSES: Tuple[Excuse, ...] = (
     PARTITION_EPOCH,
     BEFORE_KRAFT,
     COPIED_VERSION,
+    AT_TAKEOVER,
     ACCEPTED_COPY,
     ZXID,
     DELETIONS,
@@ -121,6 +129,7 @@ EXCUSES: Tuple[Excuse, ...] = (
 
 ACCEPTED = "changed between the baseline and the initial copy without a record; the operator accepted the copy"
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
+_EQUAL = (MATCH, None)
 _BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
 _NEW_BASELINE = (
     "If clients did that, start a new baseline: remove the directory baseline of this cluster among the run artifacts. "
@@ -160,6 +169,18 @@ class LogRecords(Protocol):
         """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
 
 
+class Takeover(Protocol):
+    """ZooKeeper as the initial copy found it (views.takeover.Takeover). `why`: why that is unknown."""
+
+    why: str
+
+    def sides(self, key: Key, copied: Copied) -> Sequence[Side]:
+        """Return an entity when the leader of the copy took /controller over, and when it had copied; none if unknown.
+
+        Between the two a broker that does not know the new controller yet may still write (ZkAdminManager).
+        """
+
+
 class Evidence:
     """What the stores show of when metadata changed.
 
@@ -169,6 +190,7 @@ class Evidence:
         "zxid": at which it was created, None without /controller, "mirrored": offset in /migration or None}.
     :arg log: None where the gate has no log.
     :arg is_copy_accepted: whether the operator has compared the initial copy.
+    :arg takeover: None where the gate has no files of a ZooKeeper server.
     """
 
     def __init__(
@@ -177,11 +199,13 @@ class Evidence:
         controller: Mapping[str, Any] | None = None,
         log: LogRecords | None = None,
         is_copy_accepted: bool = False,
+        takeover: Takeover | None = None,
     ) -> None:
         self.baselines = baselines or {}
         self.is_copy_accepted = is_copy_accepted
         self._controller = controller or {}
         self._log = log
+        self._takeover = takeover
 
     @property
     def kraft(self) -> bool:
@@ -205,6 +229,15 @@ class Evidence:
         if copied and self._controller.get("epoch") == copied.epoch:
             return self._controller.get("zxid")
         return None
+
+    def at_takeover(self, key: Key) -> Sequence[Side]:
+        """Return an entity in ZooKeeper as the initial copy found it, see Takeover.sides; none if unknown."""
+        copied = self.copied()
+        return self._takeover.sides(key, copied) if self._takeover and copied else ()
+
+    def no_takeover(self) -> str:
+        """Return why it is not known what ZooKeeper had then, for the operator."""
+        return self._takeover.why if self._takeover else ""
 
     def discontinued(self, end_offset: int) -> str | None:
         """Return why the log, which ends at `end_offset`, does not continue that of the baseline; None where it does.
@@ -406,9 +439,25 @@ def _under_kraft(
     if _is_newer_copy(key, outcome, sides.get(comparison.left), sides.get(rules.LOG)):
         why = "the copy read a newer version of its state than the baseline"
         return _Found(True, why, COPIED_VERSION.name)
+    found = evidence.at_takeover(key)
+    if found:
+        in_log = sides.get(rules.LOG, Absent({}))
+        if any(_same_as_log(comparison, key, was, in_log) for was in found):
+            return _Found(True, "ZooKeeper had it so when KRaft took over", AT_TAKEOVER.name)
+        # Its last record is the creation of another topic of this name
+        if _since_copy(key, sides, evidence) and all(_has_another_id(then, was) for was in found):
+            return _Found(True, "ZooKeeper did not have this topic any more when KRaft took over", AT_TAKEOVER.name)
+        return _Found(False)
     if evidence.is_copy_accepted:
         return _Found(True, ACCEPTED, ACCEPTED_COPY.name)
-    return _Found(None, _LOST_IN_COPY.format(first=first))
+    return _Found(None, _LOST_IN_COPY.format(first=first, why=evidence.no_takeover() or _NO_FILES))
+
+
+def _has_another_id(topic: Side, other: Side) -> bool:
+    """Return whether one side is a topic, and the other is not the same one."""
+    if not isinstance(topic, Entity) or topic.kind != "topic":
+        return False
+    return isinstance(other, Absent) or other.fields["id"] != topic.fields["id"]
 
 
 def _since_copy(key: Key, sides: Mapping[str, Side], evidence: Evidence) -> bool | None:
@@ -467,11 +516,12 @@ _NO_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log does not have the records of the initial copy "
     "any more, so nothing shows whether the copy lost it. " + _NEW_BASELINE
 )
+_NO_FILES = "no host of the group zookeeper was read"
 _LOST_IN_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log has no record of it since the initial copy "
-    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Look in the "
-    "controllers' server.log for `ZK writes when reconciling with KRaft state`: with no Delete in it, the copy lost "
-    "nothing. If clients made these changes, go on with -e quorumshift_accept_unverified_copy=true"
+    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. The log of a "
+    "ZooKeeper server would show it, but {why}. If clients made these changes, go on with "
+    "-e quorumshift_accept_unverified_copy=true"
 )
 
 
@@ -496,7 +546,7 @@ def _is_newer(key: Key, then: Side | None, now: Side | None) -> bool:
 
 def _same_as_log(comparison: rules.Comparison, key: Key, now: Side, then: Side) -> bool:
     pair = rules.Comparison(comparison.right, rules.LOG, rules.ZOOKEEPER_LOG, comparison.kinds)
-    return compare(pair, *key, now, then).outcome in (MATCH, None)
+    return compare(pair, *key, now, then).outcome in _EQUAL
 
 
 def _of_zookeeper_alone(outcome: Outcome) -> bool:

@@ -23,7 +23,10 @@ Of metadata_parity; each other job names the keys that differ:
                 "directories": [id in meta.properties of a log directory, ...] if its host was read}, ...],
    "controllers": [{"id": n, "address": "host:port", "client": {...}, "file": {...}}, ...],
    "settings": [name, ...],           configs of which all nodes' files must say the same
-   "baseline": {"path": ...}},
+   "baseline": {"path": ...},
+   "takeover": {"host": name, "archive": path, "sha256": ..., "snapshot": zxid of its snapshot, "before": zxid of
+                before the copy, when that snapshot was complete, "chroot": "/..." or ""}
+                or {"error": why there are no files of a ZooKeeper server}},
  "accept_unverified_copy": true where the operator has compared the initial copy,
  "bounds": {...}}
 ```
@@ -42,12 +45,22 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 
 from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Digests
-from quorumshift_spark.views import View, ViewError, baseline
+from quorumshift_spark.views import View, ViewError, baseline, trees
 from quorumshift_spark.views.brokers import BrokerView, ControllerView
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
+from quorumshift_spark.views.takeover import Takeover
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
 
-VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
+VIEWS = (
+    "zookeeper",
+    "metadata_log",
+    "metadata_logs",
+    "brokers",
+    "controllers",
+    "settings",
+    "baseline",
+    "takeover",
+)
 
 
 class JobError(ValueError):
@@ -197,8 +210,12 @@ def views(job: Job) -> List[View]:
     return created
 
 
+def _encoder_secrets(given: Mapping[str, Any]) -> List[str]:
+    return [secret for secret in given.get("password_encoder_secrets") or () if secret]
+
+
 def _zookeeper(given, digests, job):
-    secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
+    secrets = _encoder_secrets(given)
     if given.get("data_dir"):
         return ZooKeeperFilesView(
             given["data_dir"],
@@ -239,6 +256,23 @@ def _controller(given, job):
         security = security.with_content()
     address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
+
+
+def takeover(job: Job) -> Takeover | None:
+    """Return what shows ZooKeeper as the copy found it, None where the job does not say. Raises JobError."""
+    given = job.view_options.get("takeover")
+    if given is None:
+        return None
+    digests = Digests(job.digest_key)
+    if "error" in given:
+        return Takeover(None, 0, str(given["error"]), "", job.cluster_id, digests, ())
+    try:
+        processed = {int(given["snapshot"]): int(given["before"])}
+        files = trees.Files(given["host"], "", "", processed, given["archive"], given["sha256"])
+        secrets = _encoder_secrets(job.view_options.get("zookeeper") or {})
+        return Takeover(files, int(given["before"]), "", given["chroot"], job.cluster_id, digests, secrets)
+    except KeyError as error:
+        raise JobError(f"views.takeover: {error.args[0]!r} is missing") from None
 
 
 def log_name(entry: Dict[str, Any]) -> str:

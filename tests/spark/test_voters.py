@@ -114,7 +114,7 @@ def copied_by_the_role(quorum, unreachable=()):
         "hosts": "localhost",
         "gather_facts": False,
         "vars": {
-            "verify_seen": {"quorum": seen, "nodes": nodes, "views": ["metadata_log"], "baseline_offset": 0},
+            "verify_seen": {"quorum": seen, "nodes": nodes, "views": ["metadata_log"], "baseline": {"offset": 0}},
             "_verify_stands_still_s": 2,
         },
         "tasks": [

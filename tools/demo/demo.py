@@ -25,8 +25,6 @@ SETTINGS = [
     *("-e", f"quorumshift_soak={SOAK_S:g}s"),
     *("-e", f"quorumshift_stable_s={STABLE_S:g}"),
     *("-e", "quorumshift_probe_timeout=15"),
-    # its clients add and remove metadata all the time, also right before the copy; they compare all of it themselves
-    *("-e", "quorumshift_accept_unverified_copy=true"),
 ]
 
 

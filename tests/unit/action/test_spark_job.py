@@ -47,7 +47,8 @@ def written(directory, changed=None):
         with open(os.path.join(directory, name), "wb") as stream:
             stream.write(b"other" if name == changed else b"rows")
     with open(os.path.join(directory, "result.json"), "w", encoding="ascii") as stream:
-        json.dump({"views": {"metadata_log": {"state": {"offset": 7}}}, "files": files}, stream)
+        views = {"metadata_log": {"state": {"offset": 7}}, "zookeeper": {"state": {"zxid": 70}}}
+        json.dump({"views": views, "files": files}, stream)
 
 
 @pytest.mark.parametrize("changed", ["entities.parquet", "entities.parquet.hmac"])
@@ -90,13 +91,14 @@ def test_a_pass_is_shown_in_a_line_and_kept_as_the_next_baseline(spark):
         return result("pass")
 
     spark._module = module
-    done = spark.run("spark_job", ARGS)
+    snapshots = {"z1": {"snapshot": 5, "zxid": 9}}
+    done = spark.run("spark_job", {**ARGS, "snapshots": snapshots})
     assert "failed" not in done and done["result"]["run"] == spark.session["run"]
     assert spark.printed == ["    5 comparisons of 1 views agree (9 s)"]
-    assert baseline.offset(spark.artifacts.cluster) == 7
-    os.unlink(os.path.join(spark.artifacts.cluster, "baseline", "metadata_log.json"))
-    assert baseline.offset(spark.artifacts.cluster) == 0  # of an earlier release: as far back as possible
-    assert baseline.offset(str(where)) is None
+    assert baseline.position(spark.artifacts.cluster) == {"offset": 7, "zxid": 70, "snapshots": snapshots}
+    os.unlink(os.path.join(spark.artifacts.cluster, "baseline", "position.json"))
+    assert baseline.position(spark.artifacts.cluster)["offset"] == 0  # of an earlier release: as far back as possible
+    assert baseline.position(str(where)) == {"offset": None, "zxid": None, "snapshots": {}}
     assert os.path.exists(os.path.join(spark.artifacts.cluster, "baseline", "entities.parquet")) and os.path.isdir(
         where
     )
@@ -147,6 +149,22 @@ def test_zookeeper_is_read_at_a_bounded_pace(spark):
     spark.variables.update(quorumshift_zookeeper_read_rate=10000, quorumshift_zookeeper_read_latency_ms="0")
     spark.run("spark_job", ARGS, result("differ"))
     assert spark.asked[0]["job"]["views"]["zookeeper"] == {"max_rate": 10000.0, "max_latency_ms": None}
+
+
+def test_the_files_that_show_zookeeper_at_the_takeover_are_copied(spark, tmp_path):
+    archive = tmp_path / "5.tar.gz"
+    archive.write_bytes(b"files")
+    spark.variables["quorumshift_zookeeper_connect"] = "z1:2181/prod/kafka"
+    facts = {"host": "z1", "sha256": "00", "snapshot": 5, "before": 9}
+    spark.run("spark_job", {**ARGS, "takeover": {**facts, "archive": str(archive)}}, result("differ"))
+    given = spark.asked[0]["job"]["views"]["takeover"]
+    there = given.pop("archive")
+    assert given == {**facts, "chroot": "/prod/kafka"} and there.endswith("/input/zookeeper.tar.gz")
+
+
+def test_why_there_are_no_such_files_reaches_the_job_in_one_line(spark):
+    spark.run("spark_job", {**ARGS, "takeover": {"error": "z1: no\n  answer"}}, result("differ"))
+    assert spark.asked[0]["job"]["views"]["takeover"] == {"error": "z1: no answer"}
 
 
 def test_zookeepers_files_must_have_what_it_had_when_the_gate_began(spark):

@@ -210,6 +210,59 @@ def test_what_changed_before_the_copy_without_a_record_is_the_operators_to_accep
     assert ("accepted the copy" if accepted else "quorumshift_accept_unverified_copy=true") in found.explained
 
 
+class Found:
+    """ZooKeeper as the copy found it."""
+
+    def __init__(self, *sides, why=""):
+        self._sides, self.why = sides, why
+
+    def sides(self, key, copied):
+        assert copied == COPY
+        return self._sides
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        (lambda: [_value("2")], MATCH),
+        (lambda: [_value("1"), _value("2")], MATCH),  # a broker that did not know the new controller yet
+        (lambda: [_value("1")], DIFFER),
+        (lambda: [_value("3"), Absent({})], DIFFER),
+        (lambda: [], SKIPPED),
+    ],
+)
+def test_zookeeper_at_the_takeover_decides_about_what_changed_before_the_copy(sides, expected, accepted):
+    key, now = _CONFIG[:2], _value("2", zxid=900)
+    given = {BASELINE: _CONFIG, ZOOKEEPER: now, LOG: _value("2", offset=10), "baseline:metadata_log": _CONFIG}
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), accepted, Found(*sides(), why="z1: no answer"))
+    found = outcomes_of(key, given, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER]
+    accepts = expected == SKIPPED and accepted
+    assert found.outcome == (MATCH if accepts else expected)
+    if expected == MATCH:
+        assert found.excuse == excuses.AT_TAKEOVER.name and "when KRaft took over" in found.explained
+    elif expected == SKIPPED and not accepted:
+        assert "would show it, but z1: no answer" in found.explained
+
+
+@pytest.mark.parametrize(("sides", "expected"), [([Absent({})], MATCH), ([_CONFIG], LEFT_ONLY), ([], SKIPPED)])
+def test_a_removal_before_the_copy_needs_that_zookeeper_lacked_it_at_the_takeover(sides, expected):
+    given = {BASELINE: _CONFIG, ZOOKEEPER: _gone(900), LOG: Absent({})}
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), takeover=Found(*sides))
+    assert outcomes_of(_CONFIG[:2], given, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("was", "expected"), [(Absent({}), MATCH), (form.topic("t", "C"), MATCH), (form.topic("t", "A"), DIFFER)]
+)
+def test_a_topic_that_was_created_again_after_the_copy_was_removed_before_it(was, expected):
+    """The log has no record of the removal. A topic that the copy lost is still there at the takeover."""
+    of_log = form.topic("t", "B", {"offset": 30})
+    given = {BASELINE: form.topic("t", "A"), ZOOKEEPER: form.topic("t", "B", {"zxid": 900}), LOG: of_log}
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), takeover=Found(was))
+    assert outcomes_of(of_log[:2], given, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
+
+
 def _value(text, **at):
     return form.config("topic", "orders", "retention.ms", text, DIGESTS, at)
 

@@ -105,6 +105,35 @@ def test_an_election_after_the_copy_leaves_undecided_what_changed_before_it():
     assert last([*removed, ("copy",), ("fail_over",), ("follow", 9), gate("after_copy")]) == "incomplete"
 
 
+FILES = ("keep_files",)
+
+
+def test_with_a_servers_files_an_election_after_the_copy_leaves_nothing_undecided():
+    setup = [FILES, CREATE_A, ("change", ("quota", "u")), ("follow", 9), gate("before_trigger")]
+    removed = [*setup, ("change", ("no_quota", "u")), ("copy",), ("fail_over",), ("follow", 9)]
+    assert last([*removed, gate("after_copy")]) == "pass"
+
+
+def test_with_a_servers_files_what_the_copy_loses_is_a_difference():
+    for lost in range(12):
+        setup = [
+            FILES,
+            CREATE_A,
+            ("change", ("scram", "u")),
+            ("change", ("acl", "a", "User:x")),
+            ("change", ("quota", "v")),
+        ]
+        before = [*setup, ("follow", 9), gate("before_trigger"), ("change", ("scram", "u")), ("sicken", "loses", lost)]
+        copied = [("copy",), ("fail_over",), ("follow", 9), gate("after_copy")]
+        assert last([*before, *copied]) == "differ"
+
+
+def test_a_topic_that_was_deleted_before_the_copy_and_created_again_after_it_is_no_difference():
+    """Its removal has no record in the log. Seed 1595."""
+    events = [FILES, CREATE_A, gate("before_trigger"), ("change", ("delete", "a")), ("copy",), CREATE_A]
+    assert last([*events, gate("after_copy")]) == "pass"
+
+
 def test_a_topic_that_zookeeper_still_had_at_the_baseline_and_that_is_created_again_is_no_difference():
     """The log removed it before the baseline, in which ZooKeeper was behind. Seed 31360."""
     removed = [("copy",), CREATE_A, ("mirror", 9), ("change", ("delete", "a"))]

@@ -336,6 +336,8 @@ class Cluster:
     :ivar clock: counts what happens, to place faults between readings
     :ivar faults: that had an effect and were not repaired
     :ivar lost: the lowest offset at which acknowledged records were lost from the log, or None
+    :ivar is_logging: whether a ZooKeeper server's files reach back to before the copy; `found`: the tree as the copy
+        found it, which they show
     :ivar scarred: whether someone deleted znodes of a topic, so that their versions began anew
     """
 
@@ -355,6 +357,8 @@ class Cluster:
         self.faults: List[Fault] = []
         self.lost: int | None = None
         self.scarred = False
+        self.is_logging = False
+        self.found: Tree | None = None
         self.sick: Dict[str, Any] = {}  # of the copy: what it loses or alters
         for path in (znodes.TOPICS, *(f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES)):
             self.tree.write(path, None)
@@ -458,6 +462,10 @@ class Cluster:
             bounds.append(at)
         return bounds
 
+    def keep_files(self) -> None:
+        """Keep the files of a ZooKeeper server."""
+        self.is_logging = True
+
     def copy(self) -> None:
         """Make the initial copy: KRaft takes over /controller, reads ZooKeeper, and writes to it what it lacks."""
         if self.mode == KRAFT:
@@ -465,6 +473,7 @@ class Cluster:
         self.clock += 1
         self.mode, self.epoch = KRAFT, self.epoch + 1
         self._own(self.epoch)
+        self.found = self.tree.copied() if self.is_logging else None
         copied = {
             part: {**value, "partition_epoch": self.tree.nodes[znodes.partition_state_path(*part[1:])].version}
             if part[0] == "partition"

@@ -25,7 +25,7 @@ from quorumshift_spark.recheck import Fence
 from quorumshift_spark.views import Absent, Key, Statement, entities, metadata_log, partition
 from quorumshift_spark.views.zookeeper import Znodes, ZooKeeperView, controller, deletions
 
-from tests.unit.spark.model.cluster import KRAFT, ZK, Cluster, State, records
+from tests.unit.spark.model.cluster import KRAFT, ZK, Cluster, State, Tree, records
 
 DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
 PASS, DIFFER, INCOMPLETE = "pass", "differ", "incomplete"
@@ -85,6 +85,24 @@ class _Znodes(Znodes):
 
 _OF_ZOOKEEPER = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
 _OF_ZOOKEEPER += ("partition_epoch",)
+
+
+class _Found(ZooKeeperView):
+    """The tree as the copy found it: what quorumshift_spark.views.takeover reads of files."""
+
+    why = ""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._znodes = _Znodes(DIGESTS, ())
+
+    def sides(self, key: Key, _copied: Copied) -> List[Any]:
+        """See excuses.Takeover."""
+        found, _statement = self.reread([key])
+        return [found[key]]
+
+    def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
+        return self._tree.zxid, {path: self._tree.znode(path) for path in paths if path in self._tree.nodes}
 
 
 class ZooKeeper(ZooKeeperView):
@@ -278,7 +296,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     }
     baselines = {f"{rules.BASELINE}:{name}": state for name, state in (baseline.states if baseline else {}).items()}
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
-    evidence = Evidence(baselines, owner, log)
+    evidence = Evidence(baselines, owner, log, takeover=_Found(cluster.found) if cluster.found else None)
     reread_keys: Set[Key] = set()
     in_truth: List[Set[Key]] = []  # what differs in truth, each round
 

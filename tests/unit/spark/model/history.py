@@ -108,7 +108,7 @@ def history(seed: int) -> List[Event]:
     """Return the events of a seed."""
     random_ = random.Random(seed)
     faulty = random_.random() < 0.6
-    events: List[Event] = []
+    events: List[Event] = [("keep_files",)] if seed % 2 else []
 
     def changes(most: int) -> None:
         events.extend(_change(random_) for dummy in range(random_.randint(0, most)))

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ZooKeeper as the initial copy found it, from a snapshot of before the copy and the transactions that a server logged.
+
+The leader of the copy takes /controller over in a transaction with its epoch (KafkaZkClient.
+tryRegisterKRaftControllerAsActiveController). From then on no controller in ZooKeeper mode changes metadata. Once it
+has copied, it writes the log's offset to /migration (KRaftMigrationDriver.MigrateMetadataEvent), and only then deletes
+what its image lacks. So the trees at these two transactions have what the copy must have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Sequence, Set
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_files, zookeeper_log
+
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.compare import Side
+from quorumshift_spark.excuses import Copied
+from quorumshift_spark.normal_form import Digests
+from quorumshift_spark.views import Absent, Key, ViewError, trees
+from quorumshift_spark.views.zookeeper import ZooKeeperFilesView
+
+_ERRORS = (zookeeper_log.ZooKeeperFileError, znodes.ZnodeError)
+
+
+class Takeover:
+    """What ZooKeeper had, of the keys that are expected. Nothing is read before the first of them is asked for.
+
+    :arg files: of a server, with a snapshot of before the copy; None where there are none.
+    :arg before: a zxid of before the copy, at or after which that snapshot was complete.
+    :arg why: why there are no files, for the operator: the end of a sentence.
+    """
+
+    def __init__(
+        self,
+        files: trees.Files | None,
+        before: int,
+        why: str,
+        chroot: str,
+        cluster_id: str,
+        digests: Digests,
+        secrets: Sequence[str],
+    ) -> None:
+        self._files, self._before, self.why = files, before, why
+        self._given: Any = (chroot, cluster_id, digests, secrets)
+        self._chroot = chroot
+        self._expected: Set[Key] = set()
+        self._read: Dict[Key, List[Side]] = {}
+
+    def expect(self, keys: Iterable[Key]) -> None:
+        """Read these keys together, once one of them is asked for."""
+        self._expected.update(keys)
+
+    def sides(self, key: Key, copied: Copied) -> Sequence[Side]:
+        """See excuses.Takeover."""
+        if key not in self._read and self._files:
+            try:
+                self._read_expected({*self._expected, key}.difference(self._read), copied)
+            except (*_ERRORS, archives.SnapshotError, ViewError, OSError, EOFError) as error:
+                self.why = f"the files of {self._files.name} do not reach back or on far enough ({error})"
+                self._files = None
+        return self._read.get(key, ())
+
+    def _read_expected(self, keys: Set[Key], copied: Copied) -> None:
+        assert self._files
+        with self._files.opened() as files:
+            base = zookeeper_files.snapshot_up_to(files.snapshots, self._before, files.processed)
+            whole = zookeeper_log.Span(files.logs, None, files.snapshots)
+            _zxid, changes, _nodes = zookeeper_files.replay(base, [whole], self._chroot, lambda _path: None)
+            for zxid in self._moments(changes, copied):
+                view = _TreeView(files, base, zxid, *self._given)
+                view.probe()
+                wanted = [key for key in keys if key[0] != "broker"]
+                found, statement = view.reread(wanted)
+                broken = {problem.where for problem in statement.problems}
+                if broken:
+                    raise ViewError(f"{sorted(broken)[0]}: {statement.problems[0].reason}")
+                pending = view.pending(filter(None, (_topic(*key) for key in wanted)))
+                for key, side in found.items():
+                    self._read.setdefault(key, []).append(Absent({}) if _topic(*key) in pending else side)
+
+    def _moments(self, changes: zookeeper_log.Changes, copied: Copied) -> List[int]:
+        """Return the zxid of the takeover, and that of the end of the copy if it is logged."""
+        taken = next(
+            (
+                one.zxid
+                for one in changes.get(f"{self._chroot}{znodes.CONTROLLER}", ())
+                # a migration that was taken back may have had the same epoch
+                if one.zxid > self._before
+                and one.data
+                and znodes.controller(one.data)["kraft_controller_epoch"] == copied.epoch
+            ),
+            None,
+        )
+        if taken is None:
+            raise ViewError(f"no transaction gives /controller to KRaft's epoch {copied.epoch}")
+        ended = next(
+            (
+                one.zxid
+                for one in changes.get(f"{self._chroot}{znodes.MIGRATION}", ())
+                if one.zxid > taken
+                and one.data
+                and (znodes.migration(one.data)["kraft_metadata_offset"] or -1) >= copied.offset
+            ),
+            None,
+        )
+        return [taken] if ended is None else [taken, ended]
+
+
+def _topic(kind: str, key: str) -> str | None:
+    """Return the topic of an entity: the copy leaves out topics whose deletion is pending."""
+    parts = form.key_of(key)
+    if kind in ("topic", "partition"):
+        return parts[0]
+    return parts[1] if kind == "config" and parts[0] == "topic" else None
+
+
+class _TreeView(ZooKeeperFilesView):
+    """The tree at a zxid."""
+
+    def __init__(
+        self,
+        files: trees.Files,
+        base: zookeeper_files.Snapshot,
+        zxid: int,
+        chroot: str,
+        cluster_id: str,
+        digests: Digests,
+        secrets: Sequence[str],
+    ) -> None:
+        super().__init__(files.name, chroot, digests, secrets, cluster_id)
+        self._files, self._base, self._zxid = files, base, zxid
+
+    def pending(self, topics: Iterable[str]) -> Set[str]:
+        """Return those of the topics whose deletion was requested."""
+        paths = {f"{znodes.DELETE_TOPICS}/{topic}": topic for topic in topics}
+        _zxid, found = self._nodes(paths)
+        return {paths[path] for path in found}
+
+    def _version(self):
+        return self._zxid  # the files do not change
+
+    def _tree(self, wanted=None):
+        span = zookeeper_log.Span(self._files.logs, self._zxid, self._files.snapshots)
+        zxid, _changes, nodes = zookeeper_files.replay(self._base, [span], self._chroot, wanted)
+        return zxid, nodes

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A server's files show what ZooKeeper had when KRaft took over, also of what Kafka rewrote or removed since."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_trees
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from kazoo.client import KazooClient
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.excuses import Copied
+from quorumshift_spark.normal_form import Digests
+from quorumshift_spark.views import Absent, trees
+from quorumshift_spark.views.takeover import Takeover
+from quorumshift_spark.views.zookeeper import ZooKeeperView
+
+from tests.integration import servers
+
+pytestmark = pytest.mark.real
+DIGESTS = Digests(b"0123456789abcdef0123456789abcdef")
+
+
+def created(admin, *topics):
+    for future in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+        future.result(60)
+
+
+def retained(admin, topic, milliseconds):
+    entry = ConfigEntry("retention.ms", str(milliseconds), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def credential(admin, user, password):
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password)])[user].result(30)
+
+
+def migration(client):
+    return json.loads(client.get(znodes.MIGRATION)[0]) if client.exists(znodes.MIGRATION) else {}
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """Yield (a function that returns Takeover for a chroot, cluster id and a zxid of before, Copied, the view) of a
+    cluster whose clients changed metadata right before and right after the copy."""
+    with servers.workdir("takeover") as home, contextlib.ExitStack() as stack:
+        server = stack.enter_context(servers.zookeeper(home))
+        connect = f"{server.connect}/kafka"
+        broker = stack.enter_context(servers.zk_broker(home, 1, connect))
+        admin = AdminClient({"bootstrap.servers": str(broker.address)})
+        servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the broker to know the controller")
+        created(admin, "stays", "changes", "goes", "goes_later", "comes_back")
+        for topic in ("changes", "goes"):
+            retained(admin, topic, 1000)
+        credential(admin, "ann", b"first")
+        client = KazooClient(hosts=connect)
+        client.start(timeout=10)
+        stack.callback(client.close)
+        stack.callback(client.stop)
+        values = own_zk_server.values_of(str(home / "zookeeper" / "zoo.cfg"))
+        known = zk_trees.newest(values)
+        before = client.last_zxid
+        retained(admin, "changes", 2000)
+        credential(admin, "ann", b"second")
+        for topic in ("goes", "comes_back"):
+            admin.delete_topics([topic])[topic].result(30)
+        servers.wait_for(lambda: not client.exists(znodes.topic_path("comes_back")), 60, "the topics to go")
+        view = ZooKeeperView(connect, None, DIGESTS)
+        keys = [("topic", form.canonical([one])) for one in ("stays", "changes", "goes", "goes_later", "comes_back")]
+        keys += [("config", form.canonical(["topic", one, "retention.ms"])) for one in ("changes", "goes")]
+        keys += [("scram", form.canonical(["ann", "SCRAM-SHA-512"])), ("partition", form.canonical(["goes_later", 0]))]
+        live, _statement = view.reread(keys)
+        with servers.migrating_controllers(home, connect) as quorum:
+            broker.stop()
+            broker.configure(quorum.to_migration)
+            broker.start()
+            servers.wait_for(lambda: migration(client).get("kraft_metadata_offset", -1) > 0, 90, "the initial copy")
+            seen = migration(client)
+            admin = AdminClient({"bootstrap.servers": str(broker.address)})
+            servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the broker to know the controller")
+            retained(admin, "changes", 3000)
+            credential(admin, "ann", b"third")
+            created(admin, "comes_back")
+            admin.delete_topics(["goes_later"])["goes_later"].result(30)
+            gone = znodes.topic_path("goes_later")
+            servers.wait_for(lambda: not client.exists(gone), 60, "dual-write to remove the topic")
+            servers.wait_for(lambda: client.exists(znodes.topic_path("comes_back")), 60, "dual-write to create it")
+        directory = tmp_path_factory.mktemp("archive")
+        taken = zk_trees.take(values, str(directory), before, {known["snapshot"]: known["zxid"]}, 10)
+        cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
+        files = trees.Files("z1", "", "", {taken.snapshot: before}, taken.path, taken.sha256)
+
+        def takeover(chroot="/kafka", cluster=cluster_id, at=before):
+            return Takeover(files, at, "", chroot, cluster, DIGESTS, ())
+
+        yield takeover, Copied(1, seen["kraft_controller_epoch"]), live, client.last_zxid
+
+
+def test_each_entity_is_as_it_was_right_before_the_migration(copied):
+    takeover, end, live, _zxid = copied
+    found = takeover()
+    found.expect(live)
+    for key, side in live.items():
+        moments = found.sides(key, end)
+        assert len(moments) == 2, "at the takeover, and at the end of the copy"
+        for moment in moments:
+            assert isinstance(moment, Absent) == isinstance(side, Absent), key
+            if not isinstance(side, Absent):
+                assert moment.fields == side.fields, key
+    assert found.why == ""
+    gone = [key for key, side in live.items() if isinstance(side, Absent)]
+    assert len(gone) == 3, "two topics and a config of one"
+
+
+def test_what_the_files_do_not_show_is_unknown_and_says_why(copied):
+    takeover, end, live, zxid = copied
+    key = next(iter(live))
+    for given, copy, why in (
+        ({}, Copied(1, end.epoch + 7), f"no transaction gives /controller to KRaft's epoch {end.epoch + 7}"),
+        ({"at": zxid}, end, "no transaction gives /controller"),  # the takeover was before the baseline: another copy's
+        ({"at": 0}, end, "none is known to be without transactions after zxid 0x0"),
+        ({"cluster": "AAAAAAAAQsShqPpAhOVFDg"}, end, "not AAAAAAAAQsShqPpAhOVFDg"),
+        ({"chroot": "/other"}, end, "no transaction gives /controller"),
+    ):
+        found = takeover(**given)
+        assert found.sides(key, copy) == ()
+        assert why in found.why and found.why.startswith("the files of z1 do not reach"), (given, found.why)
+        assert found.sides(key, copy) == (), "it is not read again"
