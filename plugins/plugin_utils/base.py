@@ -422,7 +422,7 @@ def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     if gathered is None:
         return "--limit or --start-at-task excluded it"
     said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
-    return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
+    return said if gathered.get("unreachable") else f"its facts could not be read: {said}"
 
 
 def reason(host: str, text: Any) -> str:

@@ -253,7 +253,7 @@ MISTAKES = [
         {},
         reaches=True,
     ),
-    Mistake("status", "not reached: it is unreachable: ", {}, "no host answers SSH", code=0, reaches=True),
+    Mistake("status", "not reached: ssh: ", {}, "no host answers SSH", code=0, reaches=True),
     Mistake(
         "status",
         "there is no Python at /opt/python.",

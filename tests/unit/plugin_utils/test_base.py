@@ -56,7 +56,7 @@ def test_every_fork_gets_the_same_key(tmp_path):
                 "unreachable": True,
                 "msg": "Failed to connect to the host via ssh:\n ssh: connect to host b2 port 22: timed out",
             },
-            "it is unreachable: Failed to connect to the host via ssh: ssh: connect to host b2 port 22: timed out",
+            "Failed to connect to the host via ssh: ssh: connect to host b2 port 22: timed out",
         ),
         (
             {
@@ -64,7 +64,7 @@ def test_every_fork_gets_the_same_key(tmp_path):
                 "msg": 'Task failed: Data could not be sent to remote host "b2". Make sure this host can be reached '
                 "over ssh: ssh: connect to host b2 port 22: Connection refused",
             },
-            "it is unreachable: ssh: connect to host b2 port 22: Connection refused",
+            "ssh: connect to host b2 port 22: Connection refused",
         ),
         ({"changed": False, "unread": "b2: it is damaged."}, "its facts could not be read: it is damaged"),
         ({"failed": True, "msg": "b2: there is no Python."}, "its facts could not be read: there is no Python"),
