@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 from tools.e2e.testbed import meanwhile, wait_for
 
 SETTINGS = {"quorumshift_soak": "0s"}
+VERIFIED = {**SETTINGS, "quorumshift_verify": True}
 COUNTED = "Save the count of the metadata"
 TOPIC, PARTITIONS = "short-lived", 2
 
@@ -96,7 +97,7 @@ def test_what_clients_change_between_the_last_gate_and_the_copy(fresh, inventory
         return False
 
     path = inventory(lambda groups: has_servers or groups.pop("zookeeper"))
-    options = {"inventory": path, "extra": dict(SETTINGS)}
+    options = {"inventory": path, "extra": dict(VERIFIED)}
     ran = fresh.play(**options, kill_when=change_after_the_gate)
     assert changed
     if has_servers:
