@@ -75,7 +75,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 waited_s:
-  description: How long the module waited for a running restart, in seconds.
+  description: How long the module waited for a running restart, in seconds; 0 where none held it up.
   type: float
   returned: with O(state=taken)
 """
@@ -138,21 +138,22 @@ def taken(path, given):
     """Take the lock, waiting for one slice; return {done, waited_s} or {done: false, progress, carry}.
 
     Raises RunLockError."""
-    began = given["carry"].get("began") or time.time()
+    began, waited = given["carry"].get("began") or time.time(), given["carry"].get("waited", 0.0)
     slice_end = time.monotonic() + SLICE_S
     while True:
         try:
             run_locks.take(path, given["run_lock"], given["seen"])
-            return {"done": True, "waited_s": round(time.time() - began, 3)}
+            # The host was read before: what another run's restart changed meanwhile is read again, however short it was
+            return {"done": True, "waited_s": round(waited, 3)}
         except host_state.Held:
-            waited = time.time() - began
+            waited = max(time.time() - began, 0.001)
         if waited >= given["timeout_s"]:
             raise run_locks.RunLockError(f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)}")
         if time.monotonic() >= slice_end:
             return {
                 "done": False,
                 "progress": f"waits: {restart_record.at_work(path)} ({waited:.0f} s)",
-                "carry": {"began": began},
+                "carry": {"began": began, "waited": waited},
             }
         time.sleep(0.1)
 
