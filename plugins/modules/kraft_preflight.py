@@ -59,6 +59,12 @@ options:
       - What M(quorumshift.kafka.spark_facts) returned as C(spark). Without it, the Spark host is not checked.
     type: dict
     default: {}
+  zookeeper_files:
+    description:
+      - What M(quorumshift.kafka.zk_tree_snapshot) returned with C(state=read) in a loop over the group C(zookeeper).
+        Without it, the servers' files are not checked.
+    type: list
+    elements: dict
   show:
     description: Print all findings as a table. Handled by the action plugin.
     type: bool
@@ -134,6 +140,7 @@ def main():
             "settle_s": {"type": "float", "default": 0},
             "waived": {"type": "dict", "default": {}},
             "spark": {"type": "dict", "default": {}},
+            "zookeeper_files": {"type": "list", "elements": "dict"},
             "show": {"type": "bool", "default": False},
         }
     )
@@ -219,6 +226,7 @@ def collected(module):
         zookeeper_rights=in_zookeeper,
         bootstrap=",".join(map(str, connections.bootstrap)),
         spark=given["spark"],
+        zookeeper_files=_by_host(given["zookeeper_files"]),
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (
@@ -252,6 +260,11 @@ def _running_config(connections, broker_id):
             denied = topics.is_denied(error)
             if denied or attempts == 1:
                 return {"error": error.args[0].str(), "denied": denied}
+
+
+def _by_host(results):
+    """Return {host: result} of a loop over hosts, None without one."""
+    return None if results is None else {result["item"]: result for result in results}
 
 
 if __name__ == "__main__":

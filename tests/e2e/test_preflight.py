@@ -232,6 +232,24 @@ def test_a_wrong_znode_blocks(fresh, tmp_path, path, value, check, message):
         assert fenced == []
 
 
+@pytest.mark.provokes("zookeeper_files")
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (lambda groups: groups.pop("zookeeper"), "the inventory's group zookeeper has no host: changes of clients"),
+        (
+            lambda groups: groups["zookeeper"].update(vars={"quorumshift_zookeeper_config_file": "/etc/other.cfg"}),
+            "no ZooKeeper server's files can be read, so changes of clients",
+        ),
+    ],
+)
+def test_servers_of_zookeeper_whose_files_cannot_be_read_are_found(fresh, tmp_path, inventory, change, seen):
+    ran, found = preflight(fresh, tmp_path, inventory=inventory(change), quorumshift_verify=True)
+    assert ran.code == 0, ran.text
+    ((severity, text),) = found["zookeeper_files"]
+    assert severity == "warns" and text.startswith(seen), text
+
+
 @pytest.mark.provokes("deletions")
 def test_a_stuck_topic_deletion_is_found(fresh, tmp_path):
     fresh.run("b3", "systemctl stop kafka")

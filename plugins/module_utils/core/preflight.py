@@ -59,7 +59,11 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
 def ran(facts: Facts) -> list[str]:
     """Return the ids of the checks that had facts of their subject. Without the verification, none is of Spark."""
     of_spark = ("spark", "spark_executors", "spark_room", "spark_paths")
-    without = of_spark if not facts.spark else of_spark[2:] if "directories" not in facts.spark else ()
+    without: tuple[str, ...] = of_spark
+    if facts.spark:
+        without = of_spark[2:] if "directories" not in facts.spark else ()
+    if facts.zookeeper_files is None:
+        without += ("zookeeper_files",)
     return [check.id for check in CHECKS if check.id not in without]
 
 
@@ -254,6 +258,7 @@ CHECKS = (
         "ZkNodeChangeNotificationListener.purgeObsoleteNotifications",
         zookeeper.notifications,
     ),
+    Check("zookeeper_files", "Files of ZooKeeper's servers", "warns", "FileSnap, FileTxnLog", zookeeper.files),
     Check("spark_executors", "Hosts of a Spark cluster", "warns", "spark-submit --master", spark.executors),
     Check("memory", "Memory and heap", "warns", "Operations, KRaft; kafka-run-class.sh", services.memory),
     Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),

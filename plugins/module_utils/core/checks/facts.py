@@ -35,7 +35,8 @@ class Facts(NamedTuple):
     `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
     `zookeeper_rights`: probes.zk_rights.gather, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
     bootstrap servers, for commands; `spark`: probes.spark_host.gather with {host, master, heap_mib}, or {host} with
-    `unreachable` or `error`, {} without the verification.
+    `unreachable` or `error`, {} without the verification; `zookeeper_files`: {host of the group zookeeper: {snapshot,
+    zxid} of its newest snapshot, or {msg}}, None without the verification.
     """
 
     cluster: ClusterFacts
@@ -59,6 +60,7 @@ class Facts(NamedTuple):
     zookeeper_rights: Mapping | None = None
     bootstrap: str = "BOOTSTRAP"
     spark: Mapping[str, Any] = MappingProxyType({})
+    zookeeper_files: Mapping[str, Mapping[str, Any]] | None = None
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:

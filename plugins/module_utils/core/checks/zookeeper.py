@@ -236,6 +236,25 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
         )
 
 
+def files(facts: Facts) -> Iterable[Finding]:
+    """Yield that no server's files can be read, which alone show what clients change before the initial copy."""
+    if facts.zookeeper_files is None or any(one.get("snapshot") is not None for one in facts.zookeeper_files.values()):
+        return
+    closes = "changes of clients between the last gate and the initial copy will keep gate after_copy closed"
+    if not facts.zookeeper_files:
+        yield Finding(
+            f"the inventory's group zookeeper has no host: {closes}",
+            "add ZooKeeper's servers to the group. Their transaction log shows these changes",
+        )
+        return
+    errors = {host: str(one.get("msg") or "no answer") for host, one in facts.zookeeper_files.items()}
+    listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in grouped(errors).items())
+    yield Finding(
+        f"no ZooKeeper server's files can be read, so {closes}: {listed}",
+        "give the control node a login there, and the server's zoo.cfg as quorumshift_zookeeper_config_file",
+    )
+
+
 def _restricts(values: Mapping[str, str]) -> bool:
     return config_values.is_true(values, "zookeeper.set.acl")
 

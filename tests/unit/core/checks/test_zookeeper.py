@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
 
 from tests.unit.core.preflight_facts import collected, found, node, the_one
@@ -450,3 +451,24 @@ def test_zookeepers_tls_in_the_jvms_options_is_found_with_the_settings_to_write(
     for broker in facts.brokers.values():
         broker["file"]["properties"].update(options)
     assert found(facts, "zookeeper") == []
+
+
+@pytest.mark.parametrize(
+    ("read", "seen"),
+    [
+        (None, None),  # without the verification
+        ({"z1": {"msg": "timed out"}, "z2": {"snapshot": 0, "zxid": 7}}, None),
+        ({}, "the inventory's group zookeeper has no host: changes of clients between the last gate"),
+        (
+            {"z1": {"msg": "timed out"}, "z2": {"msg": "timed out"}, "z3": {"unreachable": True}},
+            "will keep gate after_copy closed: z1, z2: timed out; z3: no answer",
+        ),
+    ],
+)
+def test_one_server_whose_files_can_be_read_is_enough(read, seen):
+    facts = collected(zookeeper_files=read)
+    assert ("zookeeper_files" in preflight.ran(facts)) is (read is not None)
+    if seen is None:
+        assert found(facts, "zookeeper_files") == []
+    else:
+        assert seen in the_one(facts, "zookeeper_files")
