@@ -42,7 +42,7 @@ class ActionModule(QuorumshiftAction):
     """Submits a job and prints its verdict. Fails unless the verdict is `pass`."""
 
     FILLS = (*CONNECTION, "run_key")
-    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles", "takeover", "snapshots")
+    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles", "copy_source", "snapshots")
 
     _uploaded = 0  # bytes
 

@@ -45,7 +45,7 @@ options:
         hosts, fetched into directories of their names below C(directory). C(source): which of these hosts are of the
         source. C(zxid), C(cut) and C(without_source): see the job. Handled by the action plugin."
     type: dict
-  takeover:
+  copy_source:
     description:
       - The files of a ZooKeeper server that show it as the initial copy found it, C({host, archive, sha256, snapshot,
         before}), or C({error}). C(before) is a zxid of before the copy, when the snapshot was complete. Handled by the

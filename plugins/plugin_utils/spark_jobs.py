@@ -202,8 +202,8 @@ class MetadataParity(Job):
         }
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = self._zookeeper(args)
-            if self.own["takeover"]:
-                views["takeover"] = self._takeover(self.own["takeover"], input_dir, args)
+            if self.own["copy_source"]:
+                views["copy_source"] = self._copy_source(self.own["copy_source"], input_dir, args)
         if self.own["log"]:
             views["metadata_log"] = self.log(input_dir, 0)
             views["metadata_logs"] = self.other_logs(input_dir)
@@ -239,8 +239,8 @@ class MetadataParity(Job):
             views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}
         return job
 
-    def _takeover(self, taken: Mapping[str, Any], input_dir: str, args: Mapping[str, Any]) -> dict:
-        """Copy the files of a ZooKeeper server to the Spark host; return takeover of job.json."""
+    def _copy_source(self, taken: Mapping[str, Any], input_dir: str, args: Mapping[str, Any]) -> dict:
+        """Copy the files of a ZooKeeper server to the Spark host; return copy_source of job.json."""
         if not taken.get("archive"):
             return {"error": " ".join(str(taken["error"]).split())}
         path = f"{input_dir}/{ZOOKEEPER_FILE}"

@@ -73,8 +73,8 @@ COPIED_VERSION = Excuse(
     "the partition epoch that the copy wrote: it is the version of the state's znode, above that of the baseline",
     "as above",
 )
-AT_TAKEOVER = Excuse(
-    "ZooKeeper at the takeover",
+SOURCE_OF_COPY = Excuse(
+    "source of the copy",
     "a change or removal in ZooKeeper between a baseline and the initial copy",
     "the transactions that a ZooKeeper server has logged: when the leader of the copy took `/controller` over, or when "
     "it had copied, ZooKeeper had what the log has without a later record",
@@ -119,7 +119,7 @@ EXCUSES: Tuple[Excuse, ...] = (
     PARTITION_EPOCH,
     BEFORE_KRAFT,
     COPIED_VERSION,
-    AT_TAKEOVER,
+    SOURCE_OF_COPY,
     ACCEPTED_COPY,
     ZXID,
     DELETIONS,
@@ -169,8 +169,8 @@ class LogRecords(Protocol):
         """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
 
 
-class Takeover(Protocol):
-    """ZooKeeper as the initial copy found it (views.takeover.Takeover). `why`: why that is unknown."""
+class CopySource(Protocol):
+    """ZooKeeper as the initial copy found it (views.copy_source.CopySource). `why`: why that is unknown."""
 
     why: str
 
@@ -190,7 +190,7 @@ class Evidence:
         "zxid": at which it was created, None without /controller, "mirrored": offset in /migration or None}.
     :arg log: None where the gate has no log.
     :arg is_copy_accepted: whether the operator has compared the initial copy.
-    :arg takeover: None where the gate has no files of a ZooKeeper server.
+    :arg copy_source: None where the gate has no files of a ZooKeeper server.
     """
 
     def __init__(
@@ -199,13 +199,13 @@ class Evidence:
         controller: Mapping[str, Any] | None = None,
         log: LogRecords | None = None,
         is_copy_accepted: bool = False,
-        takeover: Takeover | None = None,
+        copy_source: CopySource | None = None,
     ) -> None:
         self.baselines = baselines or {}
         self.is_copy_accepted = is_copy_accepted
         self._controller = controller or {}
         self._log = log
-        self._takeover = takeover
+        self._copy_source = copy_source
 
     @property
     def kraft(self) -> bool:
@@ -230,14 +230,14 @@ class Evidence:
             return self._controller.get("zxid")
         return None
 
-    def at_takeover(self, key: Key) -> Sequence[Side]:
-        """Return an entity in ZooKeeper as the initial copy found it, see Takeover.sides; none if unknown."""
+    def copy_source(self, key: Key) -> Sequence[Side]:
+        """Return an entity in ZooKeeper as the initial copy found it, see CopySource.sides; none if unknown."""
         copied = self.copied()
-        return self._takeover.sides(key, copied) if self._takeover and copied else ()
+        return self._copy_source.sides(key, copied) if self._copy_source and copied else ()
 
-    def no_takeover(self) -> str:
+    def no_copy_source(self) -> str:
         """Return why it is not known what ZooKeeper had then, for the operator."""
-        return self._takeover.why if self._takeover else ""
+        return self._copy_source.why if self._copy_source else ""
 
     def discontinued(self, end_offset: int) -> str | None:
         """Return why the log, which ends at `end_offset`, does not continue that of the baseline; None where it does.
@@ -439,18 +439,18 @@ def _under_kraft(
     if _is_newer_copy(key, outcome, sides.get(comparison.left), sides.get(rules.LOG)):
         why = "the copy read a newer version of its state than the baseline"
         return _Found(True, why, COPIED_VERSION.name)
-    found = evidence.at_takeover(key)
+    found = evidence.copy_source(key)
     if found:
         in_log = sides.get(rules.LOG, Absent({}))
         if any(_same_as_log(comparison, key, was, in_log) for was in found):
-            return _Found(True, "ZooKeeper had it so when KRaft took over", AT_TAKEOVER.name)
+            return _Found(True, "ZooKeeper had it so when KRaft took over", SOURCE_OF_COPY.name)
         # Its last record is the creation of another topic of this name
         if _since_copy(key, sides, evidence) and all(_has_another_id(then, was) for was in found):
-            return _Found(True, "ZooKeeper did not have this topic any more when KRaft took over", AT_TAKEOVER.name)
+            return _Found(True, "ZooKeeper did not have this topic any more when KRaft took over", SOURCE_OF_COPY.name)
         return _Found(False)
     if evidence.is_copy_accepted:
         return _Found(True, ACCEPTED, ACCEPTED_COPY.name)
-    return _Found(None, _LOST_IN_COPY.format(first=first, why=evidence.no_takeover() or _NO_FILES))
+    return _Found(None, _LOST_IN_COPY.format(first=first, why=evidence.no_copy_source() or _NO_FILES))
 
 
 def _has_another_id(topic: Side, other: Side) -> bool:

@@ -24,7 +24,7 @@ Of metadata_parity; each other job names the keys that differ:
    "controllers": [{"id": n, "address": "host:port", "client": {...}, "file": {...}}, ...],
    "settings": [name, ...],           configs of which all nodes' files must say the same
    "baseline": {"path": ...},
-   "takeover": {"host": name, "archive": path, "sha256": ..., "snapshot": zxid of its snapshot, "before": zxid of
+   "copy_source": {"host": name, "archive": path, "sha256": ..., "snapshot": zxid of its snapshot, "before": zxid of
                 before the copy, when that snapshot was complete, "chroot": "/..." or ""}
                 or {"error": why there are no files of a ZooKeeper server}},
  "accept_unverified_copy": true where the operator has compared the initial copy,
@@ -47,8 +47,8 @@ from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import View, ViewError, baseline, trees
 from quorumshift_spark.views.brokers import BrokerView, ControllerView
+from quorumshift_spark.views.copy_source import CopySource
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
-from quorumshift_spark.views.takeover import Takeover
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
 
 VIEWS = (
@@ -59,7 +59,7 @@ VIEWS = (
     "controllers",
     "settings",
     "baseline",
-    "takeover",
+    "copy_source",
 )
 
 
@@ -258,21 +258,21 @@ def _controller(given, job):
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
 
 
-def takeover(job: Job) -> Takeover | None:
+def copy_source(job: Job) -> CopySource | None:
     """Return what shows ZooKeeper as the copy found it, None where the job does not say. Raises JobError."""
-    given = job.view_options.get("takeover")
+    given = job.view_options.get("copy_source")
     if given is None:
         return None
     digests = Digests(job.digest_key)
     if "error" in given:
-        return Takeover(None, 0, str(given["error"]), "", job.cluster_id, digests, ())
+        return CopySource(None, 0, str(given["error"]), "", job.cluster_id, digests, ())
     try:
         processed = {int(given["snapshot"]): int(given["before"])}
         files = trees.Files(given["host"], "", "", processed, given["archive"], given["sha256"])
         secrets = _encoder_secrets(job.view_options.get("zookeeper") or {})
-        return Takeover(files, int(given["before"]), "", given["chroot"], job.cluster_id, digests, secrets)
+        return CopySource(files, int(given["before"]), "", given["chroot"], job.cluster_id, digests, secrets)
     except KeyError as error:
-        raise JobError(f"views.takeover: {error.args[0]!r} is missing") from None
+        raise JobError(f"views.copy_source: {error.args[0]!r} is missing") from None
 
 
 def log_name(entry: Dict[str, Any]) -> str:

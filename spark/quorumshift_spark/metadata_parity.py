@@ -184,8 +184,8 @@ class _Run:
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
         controller = readings[rules.ZOOKEEPER].state.get("controller") if rules.ZOOKEEPER in readings else None
         log: Any = self.views.get(rules.LOG)
-        takeover = jobs.takeover(self.job)
-        evidence = Evidence(baselines, controller, log, self.job.accept_unverified_copy, takeover)
+        copy_source = jobs.copy_source(self.job)
+        evidence = Evidence(baselines, controller, log, self.job.accept_unverified_copy, copy_source)
         fencing = fence.Fencing(self.job, self.views)
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
         reread = {
@@ -201,8 +201,8 @@ class _Run:
                 break
             keys, twice = unequal.entities(unequal.ids[start : start + bounds.reread_limit])
             self.incomplete += twice
-            if takeover:
-                takeover.expect(keys)
+            if copy_source:
+                copy_source.expect(keys)
             between = log.between if log else {}
             given = reread, evidence, fencing.advance, bounds.rounds, bounds.pause_s, between
             found = checking.check(keys, comparisons, *given)

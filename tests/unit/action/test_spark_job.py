@@ -151,20 +151,20 @@ def test_zookeeper_is_read_at_a_bounded_pace(spark):
     assert spark.asked[0]["job"]["views"]["zookeeper"] == {"max_rate": 10000.0, "max_latency_ms": None}
 
 
-def test_the_files_that_show_zookeeper_at_the_takeover_are_copied(spark, tmp_path):
+def test_the_files_that_show_zookeeper_before_the_copy_are_copied(spark, tmp_path):
     archive = tmp_path / "5.tar.gz"
     archive.write_bytes(b"files")
     spark.variables["quorumshift_zookeeper_connect"] = "z1:2181/prod/kafka"
     facts = {"host": "z1", "sha256": "00", "snapshot": 5, "before": 9}
-    spark.run("spark_job", {**ARGS, "takeover": {**facts, "archive": str(archive)}}, result("differ"))
-    given = spark.asked[0]["job"]["views"]["takeover"]
+    spark.run("spark_job", {**ARGS, "copy_source": {**facts, "archive": str(archive)}}, result("differ"))
+    given = spark.asked[0]["job"]["views"]["copy_source"]
     there = given.pop("archive")
     assert given == {**facts, "chroot": "/prod/kafka"} and there.endswith("/input/zookeeper.tar.gz")
 
 
 def test_why_there_are_no_such_files_reaches_the_job_in_one_line(spark):
-    spark.run("spark_job", {**ARGS, "takeover": {"error": "z1: no\n  answer"}}, result("differ"))
-    assert spark.asked[0]["job"]["views"]["takeover"] == {"error": "z1: no answer"}
+    spark.run("spark_job", {**ARGS, "copy_source": {"error": "z1: no\n  answer"}}, result("differ"))
+    assert spark.asked[0]["job"]["views"]["copy_source"] == {"error": "z1: no answer"}
 
 
 def test_zookeepers_files_must_have_what_it_had_when_the_gate_began(spark):

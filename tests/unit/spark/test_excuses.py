@@ -232,7 +232,7 @@ class Found:
         (lambda: [], SKIPPED),
     ],
 )
-def test_zookeeper_at_the_takeover_decides_about_what_changed_before_the_copy(sides, expected, accepted):
+def test_the_source_of_the_copy_decides_about_what_changed_before_the_copy(sides, expected, accepted):
     key, now = _CONFIG[:2], _value("2", zxid=900)
     given = {BASELINE: _CONFIG, ZOOKEEPER: now, LOG: _value("2", offset=10), "baseline:metadata_log": _CONFIG}
     evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), accepted, Found(*sides(), why="z1: no answer"))
@@ -240,15 +240,15 @@ def test_zookeeper_at_the_takeover_decides_about_what_changed_before_the_copy(si
     accepts = expected == SKIPPED and accepted
     assert found.outcome == (MATCH if accepts else expected)
     if expected == MATCH:
-        assert found.excuse == excuses.AT_TAKEOVER.name and "when KRaft took over" in found.explained
+        assert found.excuse == excuses.SOURCE_OF_COPY.name and "when KRaft took over" in found.explained
     elif expected == SKIPPED and not accepted:
         assert "would show it, but z1: no answer" in found.explained
 
 
 @pytest.mark.parametrize(("sides", "expected"), [([Absent({})], MATCH), ([_CONFIG], LEFT_ONLY), ([], SKIPPED)])
-def test_a_removal_before_the_copy_needs_that_zookeeper_lacked_it_at_the_takeover(sides, expected):
+def test_a_removal_before_the_copy_needs_that_zookeeper_lacked_it_before_the_copy(sides, expected):
     given = {BASELINE: _CONFIG, ZOOKEEPER: _gone(900), LOG: Absent({})}
-    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), takeover=Found(*sides))
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), copy_source=Found(*sides))
     assert outcomes_of(_CONFIG[:2], given, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
 
 
@@ -256,10 +256,10 @@ def test_a_removal_before_the_copy_needs_that_zookeeper_lacked_it_at_the_takeove
     ("was", "expected"), [(Absent({}), MATCH), (form.topic("t", "C"), MATCH), (form.topic("t", "A"), DIFFER)]
 )
 def test_a_topic_that_was_created_again_after_the_copy_was_removed_before_it(was, expected):
-    """The log has no record of the removal. A topic that the copy lost is still there at the takeover."""
+    """The log has no record of the removal. A topic that the copy lost is still there before the copy."""
     of_log = form.topic("t", "B", {"offset": 30})
     given = {BASELINE: form.topic("t", "A"), ZOOKEEPER: form.topic("t", "B", {"zxid": 900}), LOG: of_log}
-    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), takeover=Found(was))
+    evidence = Evidence(BEFORE, KRAFT, Records(copied=COPY), copy_source=Found(was))
     assert outcomes_of(of_log[:2], given, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == expected
 
 

@@ -88,7 +88,7 @@ _OF_ZOOKEEPER += ("partition_epoch",)
 
 
 class _Found(ZooKeeperView):
-    """The tree as the copy found it: what quorumshift_spark.views.takeover reads of files."""
+    """The tree as the copy found it: what quorumshift_spark.views.copy_source reads of files."""
 
     why = ""
 
@@ -97,7 +97,7 @@ class _Found(ZooKeeperView):
         self._znodes = _Znodes(DIGESTS, ())
 
     def sides(self, key: Key, _copied: Copied) -> List[Any]:
-        """See excuses.Takeover."""
+        """See excuses.CopySource."""
         found, _statement = self.reread([key])
         return [found[key]]
 
@@ -296,7 +296,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     }
     baselines = {f"{rules.BASELINE}:{name}": state for name, state in (baseline.states if baseline else {}).items()}
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
-    evidence = Evidence(baselines, owner, log, takeover=_Found(cluster.found) if cluster.found else None)
+    evidence = Evidence(baselines, owner, log, copy_source=_Found(cluster.found) if cluster.found else None)
     reread_keys: Set[Key] = set()
     in_truth: List[Set[Key]] = []  # what differs in truth, each round
 

@@ -26,7 +26,7 @@ from quorumshift_spark.views.zookeeper import ZooKeeperFilesView
 _ERRORS = (zookeeper_log.ZooKeeperFileError, znodes.ZnodeError)
 
 
-class Takeover:
+class CopySource:
     """What ZooKeeper had, of the keys that are expected. Nothing is read before the first of them is asked for.
 
     :arg files: of a server, with a snapshot of before the copy; None where there are none.
@@ -55,7 +55,7 @@ class Takeover:
         self._expected.update(keys)
 
     def sides(self, key: Key, copied: Copied) -> Sequence[Side]:
-        """See excuses.Takeover."""
+        """See excuses.CopySource."""
         if key not in self._read and self._files:
             try:
                 self._read_expected({*self._expected, key}.difference(self._read), copied)
@@ -83,7 +83,7 @@ class Takeover:
                     self._read.setdefault(key, []).append(Absent({}) if _topic(*key) in pending else side)
 
     def _moments(self, changes: zookeeper_log.Changes, copied: Copied) -> List[int]:
-        """Return the zxid of the takeover, and that of the end of the copy if it is logged."""
+        """Return the zxid at which KRaft took over, and that of the end of the copy if it is logged."""
         taken = next(
             (
                 one.zxid

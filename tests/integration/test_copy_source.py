@@ -27,7 +27,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.excuses import Copied
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import Absent, trees
-from quorumshift_spark.views.takeover import Takeover
+from quorumshift_spark.views.copy_source import CopySource
 from quorumshift_spark.views.zookeeper import ZooKeeperView
 
 from tests.integration import servers
@@ -58,9 +58,9 @@ def migration(client):
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """Yield (a function that returns Takeover for a chroot, cluster id and a zxid of before, Copied, the view) of a
+    """Yield (a function that returns CopySource for a chroot, cluster id and a zxid of before, Copied, the view) of a
     cluster whose clients changed metadata right before and right after the copy."""
-    with servers.workdir("takeover") as home, contextlib.ExitStack() as stack:
+    with servers.workdir("copy_source") as home, contextlib.ExitStack() as stack:
         server = stack.enter_context(servers.zookeeper(home))
         connect = f"{server.connect}/kafka"
         broker = stack.enter_context(servers.zk_broker(home, 1, connect))
@@ -107,19 +107,19 @@ def copied(tmp_path_factory):
         cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
         files = trees.Files("z1", "", "", {taken.snapshot: before}, taken.path, taken.sha256)
 
-        def takeover(chroot="/kafka", cluster=cluster_id, at=before):
-            return Takeover(files, at, "", chroot, cluster, DIGESTS, ())
+        def copy_source(chroot="/kafka", cluster=cluster_id, at=before):
+            return CopySource(files, at, "", chroot, cluster, DIGESTS, ())
 
-        yield takeover, Copied(1, seen["kraft_controller_epoch"]), live, client.last_zxid
+        yield copy_source, Copied(1, seen["kraft_controller_epoch"]), live, client.last_zxid
 
 
 def test_each_entity_is_as_it_was_right_before_the_migration(copied):
-    takeover, end, live, _zxid = copied
-    found = takeover()
+    copy_source, end, live, _zxid = copied
+    found = copy_source()
     found.expect(live)
     for key, side in live.items():
         moments = found.sides(key, end)
-        assert len(moments) == 2, "at the takeover, and at the end of the copy"
+        assert len(moments) == 2, "before the copy, and at its end"
         for moment in moments:
             assert isinstance(moment, Absent) == isinstance(side, Absent), key
             if not isinstance(side, Absent):
@@ -130,16 +130,16 @@ def test_each_entity_is_as_it_was_right_before_the_migration(copied):
 
 
 def test_what_the_files_do_not_show_is_unknown_and_says_why(copied):
-    takeover, end, live, zxid = copied
+    copy_source, end, live, zxid = copied
     key = next(iter(live))
     for given, copy, why in (
         ({}, Copied(1, end.epoch + 7), f"no transaction gives /controller to KRaft's epoch {end.epoch + 7}"),
-        ({"at": zxid}, end, "no transaction gives /controller"),  # the takeover was before the baseline: another copy's
+        ({"at": zxid}, end, "no transaction gives /controller"),  # an older one is of another copy's
         ({"at": 0}, end, "none is known to be without transactions after zxid 0x0"),
         ({"cluster": "AAAAAAAAQsShqPpAhOVFDg"}, end, "not AAAAAAAAQsShqPpAhOVFDg"),
         ({"chroot": "/other"}, end, "no transaction gives /controller"),
     ):
-        found = takeover(**given)
+        found = copy_source(**given)
         assert found.sides(key, copy) == ()
         assert why in found.why and found.why.startswith("the files of z1 do not reach"), (given, found.why)
         assert found.sides(key, copy) == (), "it is not read again"
