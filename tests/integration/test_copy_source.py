@@ -33,6 +33,7 @@ from quorumshift_spark.views.zookeeper import ZooKeeperView
 from tests.integration import servers
 
 pytestmark = pytest.mark.real
+CLUSTER = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
 DIGESTS = Digests(b"0123456789abcdef0123456789abcdef")
 
 
@@ -143,3 +144,33 @@ def test_what_the_files_do_not_show_is_unknown_and_says_why(copied):
         assert found.sides(key, copy) == ()
         assert why in found.why and found.why.startswith("the files of z1 do not reach"), (given, found.why)
         assert found.sides(key, copy) == (), "it is not read again"
+
+
+def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_path):
+    """KRaftMigrationDriver leaves it out (ZkTopicMigrationClient.iterateTopics), and deletes it in ZooKeeper."""
+    with servers.workdir("copy_source_pending") as home, servers.zookeeper(home) as server:
+        client = KazooClient(hosts=server.connect)
+        client.start(timeout=10)
+        client.create(znodes.CLUSTER_ID, json.dumps({"version": "1", "id": CLUSTER}).encode(), makepath=True)
+        for topic in ("stays", "pending"):
+            value = {"version": 3, "topic_id": f"{topic:A<21}A"[:22], "partitions": {"0": [1]}}
+            client.create(znodes.topic_path(topic), json.dumps(value).encode(), makepath=True)
+            config = json.dumps({"version": 1, "config": {"retention.ms": "1"}}).encode()
+            client.create(f"{znodes.CONFIG}/topics/{topic}", config, makepath=True)
+        values = own_zk_server.values_of(str(home / "zookeeper" / "zoo.cfg"))
+        known, before = zk_trees.newest(values), client.last_zxid
+        client.create(f"{znodes.DELETE_TOPICS}/pending", makepath=True)
+        owner = {"version": 2, "brokerid": 101, "timestamp": "1", "kraftControllerEpoch": 5}
+        client.create(znodes.CONTROLLER, json.dumps(owner).encode(), ephemeral=True)
+        taken = zk_trees.take(values, str(tmp_path), before, {known["snapshot"]: known["zxid"]}, 10)
+        client.stop()
+        client.close()
+    files = trees.Files("z1", "", "", {taken.snapshot: before}, taken.path, taken.sha256)
+    found = CopySource(files, before, "", "", CLUSTER, DIGESTS, ())
+    for topic in ("stays", "pending"):
+        for key in (
+            ("topic", form.canonical([topic])),
+            ("config", form.canonical(["topic", topic, "retention.ms"])),
+        ):
+            (moment,) = found.sides(key, Copied(1, 5))
+            assert isinstance(moment, Absent) is (topic == "pending"), (key, found.why)
