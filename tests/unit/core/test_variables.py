@@ -415,6 +415,13 @@ def test_exactly_one_of_several_variables(set_here, said):
     assert said in found[0] if said else found == []
 
 
+@pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/.+\.yml", name)])
+def test_no_play_takes_the_strategy_of_the_operators_configuration(name):
+    """With `free`, a host goes on while another fails, and Ansible runs `run_once` for each host."""
+    plays = [play for play in yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) if "hosts" in play]
+    assert all(play.get("strategy") == "ansible.builtin.linear" for play in plays)
+
+
 @pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/\w+\.yml", name)])
 def test_each_playbook_checks_the_inventory_first(name):
     first = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))[0]
