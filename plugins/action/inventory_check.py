@@ -13,6 +13,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import GROUPS, QuorumshiftAction, display
 
+LOST = "_raw_params"  # under which Ansible keeps what is no NAME=VALUE of -e
+
 
 class ActionModule(QuorumshiftAction):
     """Checks the inventory; the module's documentation says what."""
@@ -21,10 +23,14 @@ class ActionModule(QuorumshiftAction):
         groups = self.vars["groups"]
         asked = ("groups", "variables", "exactly_one_of", "taken")
         needs = variables.Needs(*(args.get(option) or () for option in asked))
-        nodes = [host for group in (*GROUPS.values(), *needs.groups) for host in groups.get(group, [])]
+        nodes = [
+            host for group in (*GROUPS.values(), variables.ZOOKEEPER, *needs.groups) for host in groups.get(group, [])
+        ]
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
         found_of = {host: dict(self._variables(host)) for host in hosts}
-        given = variables.Given(found_of, groups, typed(), ran=bool(self.session))
+        given = variables.Given(
+            found_of, groups, typed(), bool(self.session), load_extra_vars(DataLoader()).get(LOST, "")
+        )
         found = variables.problems(
             given,
             variable_specs.specs(),
@@ -51,7 +57,7 @@ class ActionModule(QuorumshiftAction):
         own = self.vars["hostvars"][host]
         facts = own.get("ansible_facts") or {}  # a cache of facts keeps those of earlier runs
         for name in own:
-            if name.startswith(variables.PREFIXES) and name not in facts:
+            if variables.is_own(name) and name not in facts:
                 try:
                     yield name, own[name]
                 except Exception as error:  # whatever a template of the operator raises
@@ -60,4 +66,4 @@ class ActionModule(QuorumshiftAction):
 
 def typed() -> set[str]:
     """Return the names of all variables of the command line, those of `-e @file` included."""
-    return set(load_extra_vars(DataLoader()))  # Ansible has loaded them, and keeps them for the whole process
+    return {*load_extra_vars(DataLoader())} - {LOST}  # Ansible has loaded them, and keeps them for the whole process

@@ -13,6 +13,9 @@ description:
   - Internal; the playbooks of this collection call it first. It runs on the control node alone and reaches no host.
   - Names each mistyped variable, each value of a wrong type, each address that cannot be parsed, missing and equal ids,
     and each variable that is set for nodes but not for the control node. Each problem says where, and what to set.
+  - A value that YAML or Ansible would change is a problem as well, such as text without quotes that is a boolean, and
+    one without a value whose default has one.
+  - Hosts of the group C(zookeeper) are checked too. The verification reads their files.
   - A variable of the inventory whose name begins with C(restart_), C(upgrade_), C(reassign_) or C(zk_migrate_) may be
     of other software. It is a problem if a variable of this collection has almost the same name, or if it was given
     with C(-e).

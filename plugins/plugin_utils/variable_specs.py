@@ -115,6 +115,7 @@ def convert(spec: Mapping, value: Any) -> Any:
     """
     if isinstance(value, str) and spec.get("type") == "list":
         value = [item.strip() for item in value.split(",")] if value.strip() else []
+    variables.require_type(spec, value)
     checked = ArgumentSpecValidator({"value": {**_plain(spec), "required": False}}).validate({"value": value})
     if checked.error_messages:
         raise TypeError("; ".join(checked.error_messages))

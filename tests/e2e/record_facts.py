@@ -182,7 +182,7 @@ def hosts(testbed: Testbed) -> None:
 
 def joining(testbed: Testbed) -> None:
     """Controllers, then brokers in migration mode one by one, then the initial copy, paused once."""
-    testbed.play(extra={"quorumshift_canary": "no-such-host"})
+    testbed.play(extra={"quorumshift_canary": "localhost"})
     record(testbed, "controllers_ready")
     with stopped(testbed, "c3", "kafka-controller"):
         record(testbed, "controllers_starting_two")
@@ -365,7 +365,7 @@ def revert(testbed: Testbed) -> None:
 
 def again(testbed: Testbed) -> None:
     """A second migration over the brokers' old metadata logs, up to an initial copy that cannot begin."""
-    testbed.play(extra={"quorumshift_canary": "no-such-host"})
+    testbed.play(extra={"quorumshift_canary": "localhost"})
     testbed.on_each(("c2", "c3"), "systemctl stop kafka-controller")
     record(testbed, "controllers_starting_one")
     testbed.on_each(("c2", "c3"), "systemctl start kafka-controller")

@@ -370,7 +370,8 @@ def test_tags_are_refused(fresh, tag):
     ],
 )
 def test_start_at_task_changes_nothing(fresh, task):
-    assert_unchanged_by(fresh, "--start-at-task", f"*{task}")
+    ran = assert_unchanged_by(fresh, "--start-at-task", f"*{task}")
+    assert ran.code != 0 and "--start-at-task excludes tasks. " in ran.text, ran.text
 
 
 def test_check_mode_shows_the_next_changes_and_changes_nothing(fresh):

@@ -237,6 +237,82 @@ MISTAKES = [
     ),
     Mistake("migrate --limit b1", "--limit b1 excludes hosts."),
     Mistake("migrate --tags brokers", "--tags or --skip-tags brokers exclude tasks."),
+    Mistake("restart -e restart_concurrency:4", "-e restart_concurrency: Ansible reads no value of it."),
+    Mistake("migrate -e quorumshift-soak=48h", "Did you mean quorumshift_soak?"),
+    Mistake("restart -e restrat_concurrency=4", "Did you mean restart_concurrency?"),
+    Mistake("migrate -e quorumshift_state_dir=", "quorumshift_state_dir is empty. Set a value, or remove it"),
+    Mistake("verify", "quorumshift_verify is empty.", _vars(quorumshift_verify=""), "`quorumshift_verify: ''`"),
+    Mistake("migrate --start-at-task brokers", "--start-at-task excludes tasks.", code=4),
+    Mistake("verify --start-at-task brokers", "--start-at-task excludes tasks.", code=4),
+    Mistake(
+        "migrate",
+        "quorumshift_canary: False: YAML reads it as a boolean. Put it in quotes.",
+        _vars(quorumshift_canary=False),
+        "`quorumshift_canary: no`",
+    ),
+    Mistake(
+        "migrate",
+        "quorumshift_client: YAML reads sasl_password as a number. Put it in quotes.",
+        _vars(quorumshift_client={"security_protocol": "SASL_SSL", "sasl_password": 3.10}),
+        "`sasl_password: 3.10`",
+    ),
+    Mistake(
+        "upgrade",
+        "upgrade_to: 3.9: YAML reads it as a number. Put it in quotes.",
+        _vars(upgrade_to=3.90),
+        "`upgrade_to: 3.90`",
+    ),
+    Mistake("upgrade -e upgrade_to=latest", "upgrade_to: 'latest' is no version of Kafka."),
+    Mistake(
+        "preflight",
+        "quorumshift_zookeeper_connect: ['z1:2181', 'z2:2181']: not of type str.",
+        _vars(quorumshift_zookeeper_connect=["z1:2181", "z2:2181"]),
+        "`quorumshift_zookeeper_connect: [z1:2181, z2:2181]`",
+    ),
+    Mistake(
+        "migrate",
+        "quorumshift_controller_config: 'super.users' has no text as its value.",
+        _vars(quorumshift_controller_config={"super.users": ["User:a", "User:b"]}),
+        "`super.users: [User:a, User:b]` in `quorumshift_controller_config`",
+    ),
+    Mistake(
+        "migrate",
+        "quorumshift_controller_host (c1): 'c1:9093' is not a host.",
+        {f"{CONTROLLERS}.c1.quorumshift_controller_host": "c1:9093"},
+        "`quorumshift_controller_host: c1:9093`",
+    ),
+    Mistake("status -e quorumshift_probe_timeout=0", "quorumshift_probe_timeout: 0.0 is out of range."),
+    Mistake("restart -e restart_concurrency=0", "restart_concurrency: 0 is out of range. Use a number above 0."),
+    Mistake("reassign -e reassign_add=4;5", "reassign_add: '4;5' is no broker id."),
+    Mistake("migrate -e quorumshift_canary=b9", "quorumshift_canary: the inventory has no host b9."),
+    Mistake(
+        "restore_zookeeper -e quorumshift_state_dir=state",
+        "quorumshift_state_dir: 'state' is no absolute path. Begin it with /.",
+    ),
+    Mistake(
+        "migrate",
+        "quorumshift_waive: same_hostz is not a check.",
+        _vars(quorumshift_waive={"same_hostz": "known"}),
+        "`quorumshift_waive: {same_hostz: known}`",
+    ),
+    Mistake(
+        "verify",
+        "quorumshift_zookeeper_config_file (zk1): 'zk_dir' is undefined.",
+        {"all.children.zookeeper": {"hosts": {"zk1": {"quorumshift_zookeeper_config_file": "{{ zk_dir }}/zoo.cfg"}}}},
+        "an undefined variable in the group `zookeeper`",
+    ),
+    Mistake(
+        "zk_migrate",
+        "zk_migrate_destination_servers: '11: z1' is no address of a server.",
+        _move(**_vars(zk_migrate_destination_servers={11: "z1", 12: "z2:2888:3888"})),
+        "`zk_migrate_destination_servers: {11: z1, …}`",
+    ),
+    Mistake(
+        "zk_rollback",
+        "both have s1:2181. Give the servers of two ensembles.",
+        _move(**_vars(zk_migrate_destination_connect="s1:2181/kafka")),
+        "the source's servers as the destination",
+    ),
     Mistake("status -e quorumshift_soack=12h", "Did you mean quorumshift_soak?", code=0, reaches=True),
     Mistake("migrate", "6 cannot be locked: ", {}, "no host answers SSH", reaches=True),
     Mistake("plan", "The phase is unknown: ", {}, "no host answers SSH", reaches=True),
@@ -340,6 +416,7 @@ def said(output: str, wanted: str) -> str:
         " ".join(warning.split())
         for warning in re.findall(r"^\[WARNING\]: (.*(?:\n\S.*)*?)\n(?=\n|\w+:)", output, re.M)
     ]
+    lines += re.findall(r"^\[ERROR\]: Error processing keyword .*? failed: (.*)$", output, re.M)
     lines += [line[4:] for line in output.splitlines() if line.startswith("  ! ")]
     table = [" ".join(line.split()) for line in output.splitlines() if re.match(r" +(?:blocks|warns) ", line)]
     lines = [*table, *lines]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import json
 import os
 import re
@@ -159,8 +160,101 @@ CASES = [
     (inventory(hosts={"c2": {"quorumshift_node_id": "101"}}), "quorumshift_node_id: c1, c2", "same id, 101"),
     (inventory(hosts={"c2": {"quorumshift_node_id": "x"}}), "quorumshift_node_id (c2): 'x'", "type int"),
     (inventory(hosts={"c2": {"quorumshift_node_id": None}}), "quorumshift_node_id (c2): not set", "no broker has"),
-    (inventory(hosts={"c2": {"quorumshift_node_id": -1}}), "quorumshift_node_id (c2): -1", "from 0 on"),
+    (inventory(hosts={"c2": {"quorumshift_node_id": -1}}), "quorumshift_node_id (c2): -1 is out", "from 0 to"),
     (inventory(hosts={"c1": {"quorumshift_controller_port": 99999}}), "quorumshift_controller_port (c1)", "65535"),
+    *[
+        (
+            inventory(hosts={"c1": {"quorumshift_controller_port": port}}),
+            f"quorumshift_controller_port (c1): {port}",
+            "1 to",
+        )
+        for port in (0, -9093, 65536)
+    ],
+    *[
+        (inventory(hosts={"c1": {"quorumshift_node_id": number}}), f"quorumshift_node_id (c1): {number!r}", helps)
+        for number, helps in (
+            (True, "not of type int"),
+            ("\u00b2", "not of type int"),
+            (1.5, "not of type int"),
+            (2**31, "from 0 to"),
+        )
+    ],
+    *[
+        (inventory({"quorumshift_canary": value}), f"quorumshift_canary: {value}: YAML reads it as {read}", "in quotes")
+        for value, read in ((False, "a boolean"), (3.1, "a number"), (datetime.date(2026, 1, 2), "a date"))
+    ],
+    (inventory({"quorumshift_canary": "b9"}), "quorumshift_canary: the inventory has no host b9", "Use the name"),
+    (
+        inventory({"quorumshift_zookeeper_connect": ["z1:2181"]}),
+        "quorumshift_zookeeper_connect: ['z1:2181']",
+        "type str",
+    ),
+    (
+        inventory({"quorumshift_bootstrap_servers": [{"b1": 9092}]}),
+        "quorumshift_bootstrap_servers: ",
+        "type list of str",
+    ),
+    (inventory({"quorumshift_bootstrap_servers": ["b1:http"]}), "quorumshift_bootstrap_servers: 'b1:http'", "port"),
+    (inventory({"quorumshift_soak": ["12h"]}), "quorumshift_soak: ['12h']", "not of type str"),
+    (inventory({"quorumshift_spark_conf": ["a=b"]}), "quorumshift_spark_conf: ", "not of type dict."),
+    (
+        inventory({"quorumshift_client": {"security_protocol": "SSL", "ssl_keypassword": 1.5}}),
+        "quorumshift_client: YAML reads ssl_keypassword as a number",
+        "in quotes",
+    ),
+    (
+        inventory({"quorumshift_fingerprint_samples": [{"topic": ["hunter2"]}]}),
+        "quorumshift_fingerprint_samples: topic is no option",
+        "Did you mean topics?",
+    ),
+    *[
+        (inventory({name: value}), f"{name}: {float(value)!r} is out of range", helps)
+        for name, value, helps in (
+            ("quorumshift_probe_timeout", 0, "above 0"),
+            ("quorumshift_probe_timeout", "nan", "above 0"),
+            ("quorumshift_gate_timeout_s", "inf", "from 0 on"),
+            ("quorumshift_stable_s", -1, "from 0 on"),
+        )
+    ],
+    (inventory({"restart_concurrency": 0}), "restart_concurrency: 0 is out of range", "above 0"),
+    (inventory({"reassign_drain": -3}), "reassign_drain: -3 is out of range", "from 0 to"),
+    (inventory({"reassign_add": "4;5"}), "reassign_add: '4;5' is no broker id", "least_loaded"),
+    (inventory({"upgrade_to": "3.9"}), "upgrade_to: '3.9' is no version", "3.9.1"),
+    (inventory({"quorumshift_state_dir": "state"}), "quorumshift_state_dir: 'state' is no absolute path", "with /"),
+    (
+        inventory({"quorumshift_controller_config": {"super.users": ["User:a"]}}),
+        "quorumshift_controller_config: 'super.users' has no text",
+        "list with commas",
+    ),
+    (
+        inventory({"quorumshift_waive": {"same_hostz": "x"}}),
+        "quorumshift_waive: same_hostz is not a check",
+        "the reason",
+    ),
+    *[
+        (
+            inventory(hosts={"c1": {"quorumshift_controller_host": host}}),
+            f"quorumshift_controller_host (c1): {host!r}",
+            "host",
+        )
+        for host in ("https://c1", "c1:9093", "[::1]", "c1 c2", "c1/x")
+    ],
+    (
+        inventory(hosts={"b1": {"quorumshift_probe_timeout": 9}}, everywhere={"quorumshift_probe_timeout": 5}),
+        "quorumshift_probe_timeout has another value for b1",
+        "group all",
+    ),
+    (
+        inventory({"quorumshift_controller_listener": "A,B"}),
+        "quorumshift_controller_listener: 'A,B' is no name",
+        "one name",
+    ),
+    (inventory(hosts={"b4,": {}}), "'b4,': the name of a host has no", "Correct it"),
+    (
+        inventory(hosts={"zk1": {"quorumshift_zookeper_config_file": "/x"}}),
+        "quorumshift_zookeper_config_file (zk1): no",
+        "quorumshift_zookeeper_config_file?",
+    ),
     (inventory(kafka_broker=[]), "no host in the group kafka_broker", "-i"),
     (inventory(kafka_controller=["b1"]), "b1: in both groups", "host of its own"),
     (inventory(kafka_controller=[]), "no host in the group kafka_controller", "three hosts"),
@@ -179,6 +273,24 @@ def test_a_mistake_is_named_with_what_to_set(given, names, helps):
     assert "hunter2" not in found[0]
 
 
+RIGHT = [
+    {"quorumshift_controller_host": "2001:db8::1"},
+    {"quorumshift_controller_host": "c1.example.org", "quorumshift_controller_port": "9093"},
+    {"quorumshift_stable_s": 0, "quorumshift_zookeeper_read_rate": "0"},
+    {"quorumshift_state_dir": "~kafka/state", "quorumshift_artifacts_dir": "artifacts", "restart_pause_file": "pause"},
+    {"quorumshift_controller_config": {"num.io.threads": 8, "a": True, "b": 1.5, "c": ""}},
+    {"quorumshift_waive": {"groups": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
+    {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
+    {"reassign_add": 4, "quorumshift_finalize_token": 123456},
+    {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},
+]
+
+
+@pytest.mark.parametrize("everywhere", RIGHT, ids=[", ".join(values) for values in RIGHT])
+def test_a_right_value_is_no_mistake(everywhere):
+    assert problems(inventory(everywhere)) == []
+
+
 def test_a_variable_of_the_nodes_alone_is_missing_on_the_control_node():
     client = {"quorumshift_client": EVERYWHERE["quorumshift_client"]}
     given = inventory(drop=["quorumshift_client"], hosts={"b1": client})
@@ -192,6 +304,48 @@ def test_a_variable_that_each_node_reads_for_itself_may_be_set_for_one_node(name
         variable_specs.specs()[name]["type"]
     ]
     assert problems(inventory(hosts={"b2": {name: value}})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Quorumshift_soak", "quorumshift_soak"),
+        ("quorumshift-soak", "quorumshift_soak"),
+        ("qourumshift_verify", "quorumshift_verify"),
+        ("restrat_concurrency", "restart_concurrency"),
+        ("upgade_to", "upgrade_to"),
+    ],
+)
+def test_a_mistyped_prefix_of_the_command_is_named(name, meant):
+    assert any(f"{name}: no variable" in text and meant + "?" in text for text in problems(inventory(typed={name})))
+
+
+def test_a_mistyped_prefix_of_the_inventory_is_named():
+    (found,) = problems(inventory(hosts={"b1": {"quorumshft_kafka_home": "/opt"}}))
+    assert found.startswith("quorumshft_kafka_home (b1): no variable") and "quorumshift_kafka_home?" in found
+
+
+def test_names_of_other_software_may_be_typed():
+    assert problems(inventory(typed={"env_name", "restarts", "queue_size", "awx_job_id", "upgrade"})) == []
+
+
+@pytest.mark.parametrize("lost", ["quorumshift_soak = hunter2", "quorumshift_soak:hunter2", "quorumshift_soak"])
+def test_what_ansible_does_not_read_of_the_command_is_named(lost):
+    given = inventory()
+    given.lost = lost
+    (found,) = problems(given)
+    assert found.startswith("-e quorumshift_soak: Ansible reads no value") and "hunter2" not in found
+
+
+@pytest.mark.parametrize("name", sorted(set(variable_specs.specs()) - variable_specs.internal()))
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_variable_without_a_value_is_named_unless_its_default_is_none(name, value):
+    spec = variable_specs.specs()[name]
+    found = [text for text in problems(inventory({name: value})) if text.startswith(name)]
+    if spec.get("default") in (None, "") or (value == "" and spec["type"] == "list"):
+        assert not any("is empty. Set" in text for text in found)
+    else:
+        assert found[0] == f"{name} is empty. Set a value, or remove it: then its default is used."
 
 
 def test_variables_of_other_software_are_no_problem():
@@ -233,6 +387,10 @@ def move(everywhere=(), myids=(11, 12), drop=()):
         (move(myids=(11, 13)), "zk_migrate_myid (z2): 13 is no id of zk_migrate_destination_servers. It has 11, 12"),
         (move({"zk_migrate_destination_servers": {255: "z1:2888:3888", 11: ""}}), "'255' is no id of a server"),
         (move({"zk_migrate_destination_servers": "z1"}, (11,)), "zk_migrate_destination_servers"),
+        (move({"zk_migrate_destination_servers": {11: "z1", 12: "z2:2888:3888"}}), "'11: z1' is no address"),
+        (move({"zk_migrate_destination_servers": {11: "z1:2888:3888;2181", 12: "z2:2888:3888"}}), "without role"),
+        (move({"zk_migrate_destination_connect": "z1:2181,s1:2181/kafka"}), "both have s1:2181"),
+        (move({"zk_migrate_destination_connect": "z1:2181/other"}), "has the chroot /other"),
         (move({}, ()), "no host in the group zookeeper_destination"),
     ],
 )
@@ -255,6 +413,13 @@ def test_exactly_one_of_several_variables(set_here, said):
     needs = variables.Needs(one_of=["reassign_drain", "reassign_add", "reassign_cancel"])
     found = [text for text in problems(inventory(set_here), needs=needs) if text.startswith("Set exactly one")]
     assert said in found[0] if said else found == []
+
+
+@pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/.+\.yml", name)])
+def test_no_play_takes_the_strategy_of_the_operators_configuration(name):
+    """With `free`, a host goes on while another fails, and Ansible runs `run_once` for each host."""
+    plays = [play for play in yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) if "hosts" in play]
+    assert all(play.get("strategy") == "ansible.builtin.linear" for play in plays)
 
 
 @pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/\w+\.yml", name)])

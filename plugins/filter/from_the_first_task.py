@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""from_the_first_task: the hosts of a play, refused where the command excludes its tasks."""
+
+from __future__ import annotations
+
+from ansible import context
+from ansible.errors import AnsibleError
+
+DOCUMENTATION = r"""
+name: from_the_first_task
+short_description: Return the hosts of a play, or fail if --start-at-task excludes its tasks
+version_added: 0.1.0
+description:
+  - Internal; the playbooks of this collection use it for the hosts of their first play.
+  - C(--start-at-task) excludes tasks. If no task has its name, ansible-core runs none and ends with exit code 0. A task
+    cannot refuse that, the hosts of a play can.
+options:
+  _input:
+    description: The hosts of the play.
+    type: str
+    required: true
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Check the inventory
+  hosts: "{{ 'localhost' | quorumshift.kafka.from_the_first_task }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The hosts of the play, as they were given.
+  type: str
+"""
+
+
+def hosts_of_the_first_play(hosts: str) -> str:
+    """Return the hosts. Raises AnsibleError if the command has --start-at-task."""
+    if context.CLIARGS.get("start_at_task"):
+        raise AnsibleError(
+            "--start-at-task excludes tasks. Run the whole playbook: it skips what is done. Nothing was changed."
+        )
+    return hosts
+
+
+class FilterModule:
+    """The filter, as Ansible loads it."""
+
+    def filters(self):
+        """Return {name: function}."""
+        return {"from_the_first_task": hosts_of_the_first_play}
