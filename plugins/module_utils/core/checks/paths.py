@@ -46,7 +46,7 @@ def targets(host: str, nodes: Mapping[str, NodeFacts], connect: str | None = Non
     try:
         servers = parse_zookeeper_connect(connect).servers if connect else ()
     except AddressError:
-        servers = ()  # the broker does not start with it either
+        servers = ()  # the check `zookeeper` names it, or the broker does not start with it
     addresses = [{"kind": "zookeeper", "to": str(server), "address": str(server)} for server in servers]
     for name, node in sorted(nodes.items()):
         if node["role"] == "controller" and name != host:

@@ -28,6 +28,12 @@ def zookeeper(facts: Facts) -> Iterable[Finding]:
     """Yield a ZooKeeper that cannot be read, or whose chroot is not the brokers'."""
     own = facts.zookeeper.get("connect")
     for host, connect in sorted(_connects(facts).items()):
+        if "," in _chroot(connect):
+            yield Finding(
+                f"zookeeper.connect of {host} is {connect}: ZooKeeper takes all after its first slash for the chroot",
+                "write the chroot once, after the last host. A cluster below a chroot with a comma cannot be moved",
+            )
+            return
         if own and _chroot(connect) != _chroot(own):
             yield Finding(
                 f"quorumshift_zookeeper_connect has the chroot {_chroot(own) or '/'}, zookeeper.connect of {host} has "

@@ -212,6 +212,13 @@ def test_finding_for_a_chroot_that_differs_from_the_brokers():
     assert found(facts, "zookeeper") == []
 
 
+def test_a_chroot_after_each_host_is_one_with_a_comma():
+    """As in ZooKeeper's ConnectStringParser."""
+    facts = collected()
+    facts.cluster["nodes"]["b1"]["file"]["properties"]["zookeeper.connect"] = "z1/k,z2:2181/k"
+    assert the_one(facts, "zookeeper").startswith("zookeeper.connect of b1 is z1/k,z2:2181/k: ZooKeeper takes all")
+
+
 def test_finding_for_another_cluster_id():
     facts = collected()
     mine = facts.zookeeper["cluster_id"]["value"]
