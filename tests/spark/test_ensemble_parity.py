@@ -444,7 +444,7 @@ def test_after_the_promotion(world, tmp_path):
         nodes.pop(f"{CHROOT}/brokers/topics/t8")  # without a transaction
 
     known = [{key: seen["s12"][key] for key in ("snapshot", "zxid")}]
-    cuts = {"z44": {"zk_migrate_cut_off": {"cut": {"last": cut}}}, "z45": {"zk_migrate_cut_off": {"cut": {"last": 1}}}}
+    cuts = {"z44": {"zk_migrate_host": {"cut": {"last": cut}}}, "z45": {"zk_migrate_host": {"cut": {"last": 1}}}}
     of_role, _output = by_the_role(world, "role-after", "after_cut", of_hosts=cuts, zk_migrate_known=known)
     assert of_role.returncode == 0, of_role.stdout + of_role.stderr
     assert "Other applications left" in of_role.stdout and "/prod/other, /solr" in of_role.stdout

@@ -406,7 +406,11 @@ def test_every_change_in_zookeeper_is_found_with_both_sides(home, views, first, 
     for difference in of_log:
         assert difference["sides"]["zookeeper"] != difference["sides"]["metadata_log"]
         assert difference["do"] and difference["rule"]
-    assert run.result["undecided_total"] == 0
+    # a change without a record in the log, and no server's files: the copy may have lost it
+    assert {entry["left"] for entry in run.result["undecided"]} == {"baseline:zookeeper"}
+    assert {(one["kind"], one["key"]) for one in run.result["undecided"]} <= {
+        (kind, key) for kind, key, _field in planted
+    }
     text = (run.output / "result.json").read_text()
     assert not [secret for secret in (*SECRETS, "an other secret") if secret in text]
 

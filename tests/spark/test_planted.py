@@ -194,6 +194,17 @@ def test_a_dual_write_that_is_behind(migrated, settled):
     assert_found("dual-write is behind", [row], run)
 
 
+def test_a_value_that_the_controller_overwrites_meanwhile(migrated, settled):
+    """Before the next test creates a token: a broker in ZooKeeper mode does not serve it."""
+    row = rows.overwritten()
+    row.plant(migrated.client)
+    fence, answering = migrated.fence_now(), ChangingAnswers(migrated, ("twice", "max.message.bytes", 900000))
+    run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence, answering=answering)
+    migrated.set_config("twice", "max.message.bytes", None)
+    migrated.settle()
+    assert_found("ZooKeeper is overwritten meanwhile", [row], run)
+
+
 def test_planted_in_the_baseline_beside_changes(migrated, settled):
     planted = rows.backwards(migrated)
     seeded.tools(rows.beside(migrated))
@@ -206,16 +217,6 @@ def test_planted_in_the_baseline_beside_changes(migrated, settled):
         given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
         run = migrated.run("before_kraft", given, fence=fence)
     assert_found("in the baseline, beside changes", planted, run)
-
-
-def test_a_value_that_the_controller_overwrites_meanwhile(migrated, settled):
-    row = rows.overwritten()
-    row.plant(migrated.client)
-    fence, answering = migrated.fence_now(), ChangingAnswers(migrated, ("twice", "max.message.bytes", 900000))
-    run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence, answering=answering)
-    migrated.set_config("twice", "max.message.bytes", None)
-    migrated.settle()
-    assert_found("ZooKeeper is overwritten meanwhile", [row], run)
 
 
 # --- the brokers run in KRaft mode --------------------------------------------------------------------
