@@ -480,9 +480,20 @@ def test_decreased_group_offset_is_found(broker, admin, check) -> None:
     consumer.close()
     assert check("read")["verdict"] == "pass"
     commit(admin, "readers", "read", 40)
+    reset = check("read")
+    assert reset["verdict"] == "pass", reset["differences"]
+    assert "offset 80, now 40: committed since the baseline, by the newest record of its key" in json.dumps(reset)
+    # the record of a commit is lost
+    sizes = {log: log.stat().st_size for number in range(3) for log in logs(broker, "__consumer_offsets", number)}
+    commit(admin, "readers", "read", 60)
+    assert check("read")["verdict"] == "pass"
+    broker.stop()
+    for log, size in sizes.items():
+        os.truncate(log, size)
+    broker.start()
     result = check("read")
-    assert rules(result) == ["group_regressed"]
-    assert result["differences"][0]["sides"] == {"baseline": "80", "cluster": "40"}
+    assert "group_regressed" in rules(result), "beside the end of the internal topic's log"
+    assert {"baseline": "60", "cluster": "40"} in [difference["sides"] for difference in result["differences"]]
 
 
 def test_group_that_a_client_deleted_is_excused_by_its_tombstones(broker, admin, check) -> None:
