@@ -186,6 +186,8 @@ OF_ACTION = {
     "log": {"type": "dict"},
     "archive": {"type": "path"},
     "others": {"type": "dict"},
+    "copy_source": {"type": "dict"},
+    "snapshots": {"type": "dict"},
     "ensembles": {"type": "dict"},
     "going_on": {"type": "dict"},
     "master": {"type": "str"},
