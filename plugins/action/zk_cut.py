@@ -44,6 +44,7 @@ class ActionModule(QuorumshiftAction):
             if args.get(option) is None and value is not None:
                 args[option] = value
         args.setdefault("id", self.session.get("run") or "")
+        args.setdefault("dead", self.dead_destination_hosts())
         if args["state"] not in ORDERS or self._task.check_mode:
             return super().act(args)
         result = self._ordered(self.filled(args))
@@ -56,7 +57,7 @@ class ActionModule(QuorumshiftAction):
         name, good = ORDERS[args["state"]]
         order = {"id": args["id"], "name": name}
         if name == "promote":
-            order.update(zxids=args["zxids"], first=args["first"])
+            order.update(zxids=args["zxids"], first=args["first"], first_s=float(args.get("first_s") or 0))
         seconds = float(args.get("timeout_s") or 10)
         state_dir = args.get("state_dir") or host_state.OPTIONS["state_dir"]["default"]
         ends = (*good, ensemble_cut.HEALED, ensemble_cut.SUSPENDED)
@@ -71,7 +72,7 @@ class ActionModule(QuorumshiftAction):
             return {"changed": True, "cut": cut}
         # The worker leaves a reason, heal.sh none
         unknown = "its timer undid the cut" if cut["state"] == ensemble_cut.HEALED else "no reason is known"
-        why = cut.get("reason") or f"{unknown}. See journalctl -u {ensemble_cut.UNIT}"
+        why = cut.get("reason") or cut.get("waits") or f"{unknown}. See journalctl -u {ensemble_cut.UNIT}"
         text = f"{self.host} is in state {cut['state']} after {seconds:.0f} s, not {good[0]}: {why}"
         return {"failed": True, "msg": f"{text}.", "cut": cut}
 

@@ -12,12 +12,13 @@ from typing import Any, Mapping, NamedTuple
 
 from . import restart_steps, safe_files
 from .addresses import HostPort, is_wildcard, parse_host_port, parse_zookeeper_connect
-from .core import config_values, zk_observer
+from .core import config_values, ensemble_cut, zk_observer
 from .core.advice import sentences
 from .formats import properties, zookeeper_files
-from .probes import paths, service, zk_host, zk_servers
+from .probes import paths, service, zk_host, zk_servers, zk_wire
 from .probes.zk_wire import NoNode, ZkConnection
 from .security import ZkSecurity
+from .zk_cut import steps as zk_cut_steps
 
 CONFIG = "/zookeeper/config"
 
@@ -70,7 +71,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
-    targets = _targets(source, destination, myid)
+    targets = [one for one in _targets(source, destination, myid) if one["to"] not in map(str, given["dead_ids"])]
     host = host._replace(unreachable=paths.check_connectivity(targets, given["timeout"]))
     found = list(zk_observer.findings(host, source, myid, destination))
     if found:
@@ -88,12 +89,13 @@ def plan(given: Mapping[str, Any]) -> Plan:
 
 
 def carry_out(given: Mapping[str, Any], planned: Plan) -> None:
-    """Write the files while the server is stopped, and start it. Raises OSError, ServiceError, RestartError.
+    """Write the files while the server is stopped, and start it. Raises JoinError, OSError, ServiceError, RestartError.
 
     A run that ends in between leaves a stopped server, which the next run starts with the files as they must be.
     """
     differs = [file for file in planned.files if file.differs]
     if differs and planned.active:
+        _require_another(given, planned)
         service.begin("stop", given["service"])
         restart_steps.await_stopped(given)
     status = os.stat(given["config_file"])
@@ -102,6 +104,25 @@ def carry_out(given: Mapping[str, Any], planned: Plan) -> None:
         safe_files.replace(file.path, file.after, mode, (status.st_uid, status.st_gid))
     if planned.changed:
         service.begin("start", given["service"])
+
+
+def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
+    """Raise JoinError if the sessions on this observer would not outlive its restart."""
+    if _status(planned.address, planned.own_context, given["timeout"])["mode"] != "observer":
+        return  # no client of the source uses it
+
+    def asked(word: str) -> str:
+        return zk_wire.four_letter(planned.address, word, given["timeout"], planned.own_context)
+
+    timeouts = [one["timeout_ms"] for one in ensemble_cut.clients(asked("cons"))]
+    connect = given["destination_connect"]
+    servers = parse_zookeeper_connect(connect).servers if connect else ()
+    status = zk_servers.gather(servers, planned.own_context, given["timeout"])
+    own = set(zk_cut_steps.own_entries(servers, _values(given["config_file"])))
+    others = {server: one["mode"] for server, one in status.items() if server not in own}
+    found = list(ensemble_cut.not_restartable(timeouts, ensemble_cut.znodes_of(asked("mntr")), others))
+    if found:
+        raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host")
 
 
 def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:

@@ -29,6 +29,12 @@ description:
     it, if Kafka wrote nothing to the server. It moves the server's data away, because they are of an ensemble of its
     own, and leaves the server stopped.
   - O(state=verified) notes that a run has verified the destination.
+  - O(state=reserved) says that this run is about to restart brokers. A run that has read the host before begins no cut
+    any more. It fails while a cut is under way.
+  - O(state=cleaned) stops the server of a host that returned after it was named dead, moves its data away, and removes
+    all that is left of a cut.
+  - O(state=added) makes an empty server a voter of an ensemble that was promoted without it, and waits until it
+    follows.
   - O(state=read) changes nothing but firewall rules for addresses of no host, which it removes at once. It proves so
     that the real ones can be made.
 options:
@@ -36,7 +42,8 @@ options:
     description: What to do.
     type: str
     required: true
-    choices: [read, begun, cut, promoted, open, verified, healed, resumed, suspended, taken_back]
+    choices: [read, begun, cut, promoted, open, verified, healed, resumed, suspended, taken_back, reserved,
+      cleaned, added]
   id:
     description: The id of this cut. Orders with another id are ignored.
     type: str
@@ -89,11 +96,30 @@ options:
     type: list
     elements: str
     default: []
+  first_s:
+    description: With O(state=promoted), how long the others wait at most, in seconds. A server that starts first may be
+      down, and then the others elect without it.
+    type: float
+    default: 60
+  dead:
+    description: The id of each destination host that the operator named dead, by host. O(state=read) returns which of
+      their addresses answer. O(state=begun) notes that the promotion goes without them. O(state=taken_back) notes those
+      that may have accepted the promotion. The action plugin fills it in.
+    type: dict
+    default: {}
   one_promoted:
     description: With O(state=resumed), whether another destination server was promoted. A suspended host goes on only
       then.
     type: bool
     default: false
+  rolls_back:
+    description: With O(state=healed) and O(state=suspended), whether a rollback begins. It is counted on the host.
+    type: bool
+    default: false
+  moves:
+    description: With O(state=begun) and O(state=reserved), how many runs had begun to move brokers when this one read
+      the host. It fails if there are more now.
+    type: int
   reason:
     description: With O(state=healed), why.
     type: str
@@ -126,21 +152,30 @@ RETURN = r"""
 cut:
   description: >-
     Of this host: C(state), C(id), C(reason), C(last) (the zxid to which its files lead), C(steps) with their times,
+    C(waits) (what the worker waits for, as it was seen last),
     C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many rules it has),
-    C(verified).
+    C(verified), C(dead) (the hosts that were named dead when the cut began). With O(state=read), and where it is so,
+    C(opens) (the run said that all hosts accepted), C(written) (what Kafka wrote since), C(moves) (how many runs
+    began to move brokers), C(taken_back_without) (hosts that were dead when this promotion was taken back), C(clean)
+    (there is nothing of a cut, no data and no server).
   type: dict
   returned: success
 server:
   description: >-
     Of its server: C(mode), C(zxid), C(znodes), C(timeouts_ms) (of the sessions' on it), C(observes), C(votes) (whether
     its configuration makes it an observer, or a voter of the destination), C(entries) (of O(destination_connect), that
-    are addresses of this server), C(ids) (of O(destination_servers), whose addresses are of this host).
+    are addresses of this server), C(ids) (of O(destination_servers), whose addresses are of this host), C(answering)
+    (addresses of hosts in O(dead) that accept a connection from this host).
   type: dict
   returned: with O(state=read)
 moved:
   description: Where the server's data was moved; empty if there was none.
   type: str
-  returned: with O(state=taken_back)
+  returned: with O(state=taken_back) and O(state=cleaned)
+moves:
+  description: How many runs began to move brokers, with this one.
+  type: int
+  returned: with O(state=reserved)
 problems:
   description: What prevents a cut on this host, each with its remedy.
   type: list
@@ -157,7 +192,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
     parse_host_port,
     parse_zookeeper_connect,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut, zk_observer
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    cut_host,
+    ensemble_cut,
+    ensemble_move,
+    zk_observer,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, service
@@ -202,7 +242,11 @@ def main():
             "deadline_s": {"type": "float", "default": 12},
             "zxids": {"type": "dict", "default": {}},
             "first": {"type": "list", "elements": "str", "default": []},
+            "first_s": {"type": "float", "default": 60},
+            "dead": {"type": "dict", "default": {}},
             "one_promoted": {"type": "bool", "default": False},
+            "rolls_back": {"type": "bool", "default": False},
+            "moves": {"type": "int"},
             "reason": {"type": "str", "default": ""},
             "timeout_s": {"type": "float", "default": 10},
         },
@@ -231,9 +275,23 @@ def seen(given):
     }
 
 
+def of_the_dead(given):
+    """Return what the decision needs where a destination host is dead, was, or is there again."""
+    directory = cut_state.path_of(given)
+    record, order = cut_state.read_record(directory), cut_state.read_order(directory)
+    state = cut_state.state_of(directory)
+    return {
+        "opens": bool(record.get("id")) and order.get("id") == record["id"] and order.get("name") == "all",
+        "written": steps.carry_out(given, cut_host.what_was_written) if state == ensemble_cut.SUSPENDED else "",
+        "moves": cut_state.moves(directory),
+        "taken_back_without": cut_state.taken_back_without(directory),
+        "clean": steps.carry_out(given, lambda _spec: cut_host.is_clean()),
+    }
+
+
 def read(given):
     """Return the host's state, and what prevents a cut."""
-    cut_seen, values = seen(given), own_zk_server.values_of(given["config_file"])
+    cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.values_of(given["config_file"])
     members = steps.configured(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
@@ -251,9 +309,13 @@ def read(given):
             for number, address in given["destination_servers"].items()
             if steps.is_local(parse_host_port(zk_observer.quorum_address(zk_observer.Member(address))).host)
         ],
+        "answering": steps.answering(given, values),
     }
     problems = []
-    found = ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
+    dead = {host: int(number) for host, number in given["dead"].items()}
+    servers = {int(number): address for number, address in given["destination_servers"].items()}
+    found = list(ensemble_move.answering(dead, servers, {given["host"]: server["answering"]}))
+    found += ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
     problems += [[one.seen, one.do] for one in found]
     if server["mode"]:
         answers = {word: own_zk_server.ask(values, word) for word in ("srvr", "mntr", "cons")}
@@ -339,8 +401,25 @@ def awaited(given, directory, wanted, *good):
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
     raise cut_host.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
-        f"{found.get('reason') or 'no reason is known'}{log}"
+        f"{found.get('reason') or found.get('waits') or 'no reason is known'}{log}"
     )
+
+
+def cleaned(given):
+    """Leave nothing of a cut."""
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.clean), "cut": seen(given)}
+
+
+def reserved(given):
+    """Keep other runs that have read this host from a cut."""
+    steps.carry_out(given, cut_host.reserve)
+    return {"changed": True, "cut": seen(given), "moves": given["moves"] + 1}
+
+
+def added(given):
+    """Join the ensemble that serves."""
+    steps.carry_out(given, cut_host.add)
+    return {"changed": True, "cut": seen(given)}
 
 
 WORK = {
@@ -354,6 +433,9 @@ WORK = {
     "resumed": resumed,
     "suspended": suspended,
     "taken_back": taken_back,
+    "reserved": reserved,
+    "cleaned": cleaned,
+    "added": added,
 }
 
 if __name__ == "__main__":

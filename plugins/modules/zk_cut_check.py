@@ -36,6 +36,10 @@ options:
     type: list
     elements: str
     default: []
+  voters:
+    description: How many servers the destination has, with those that are dead. By default, as many as O(expected).
+    type: int
+    default: 0
   zookeeper_connect:
     description: All servers of the source, with Kafka's chroot.
     type: str
@@ -167,6 +171,7 @@ def main():
             "state": {"type": "str", "choices": ["settings", "read", "cut", "promoted"], "default": "cut"},
             "hosts": {"type": "dict", "default": {}},
             "expected": {"type": "list", "elements": "str", "default": []},
+            "voters": {"type": "int", "default": 0},
             "zookeeper_connect": {"type": "str", "required": True},
             "zookeeper_client": {"type": "dict", "options": ZOOKEEPER_CLIENT_OPTIONS},
             "config_file": {"type": "path"},
@@ -262,7 +267,7 @@ def checked(module):
     order = kafka_writes.by_progress(last)
     return {
         "zxids": last,
-        "first": ensemble_cut.first_to_start(order, last),
+        "first": ensemble_cut.first_to_start(order, last, given["voters"] or len(last)),
         "exact": bool(given["config_file"]),
         "notes": notes,
         "read_s": round(time.monotonic() - began, 3),

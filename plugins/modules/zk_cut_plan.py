@@ -79,6 +79,10 @@ estimate_s:
   description: How long the cut is expected to take, in seconds.
   type: float
   returned: success
+start_s:
+  description: How long a server takes to start, in seconds.
+  type: float
+  returned: success
 timeout_ms:
   description: The shortest session timeout.
   type: int
@@ -186,6 +190,7 @@ def planned(module):
     return {
         "deadline_s": plan.deadline_s,
         "estimate_s": plan.estimate_s,
+        "start_s": plan.start_s,
         "timeout_ms": plan.timeout_ms,
         "sessions": len(timeouts),
         "znodes": znodes,

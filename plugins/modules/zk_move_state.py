@@ -10,16 +10,30 @@ module: zk_move_state
 short_description: Decide how a move between ZooKeeper ensembles goes on
 version_added: 0.1.0
 description:
-  - Runs on the control node, and reads nothing itself. It decides by what M(quorumshift.kafka.zk_cut) read on each
-    destination host.
+  - Decides by what M(quorumshift.kafka.zk_cut) read on each destination host. It reads nothing itself, but checks from
+    the host on which it runs that no host in O(dead) answers.
   - It fails where the run must end. A host could not be read. The hosts, O(destination_servers) and
     O(destination_connect) are not one set. Only a part of the hosts accepted a promotion. With O(direction=back), the
-    destination served Kafka.
+    destination served Kafka. A host in O(dead) answers, or is in O(destination_connect), or the others are no majority.
 options:
   hosts:
-    description: What M(quorumshift.kafka.zk_cut) returned on each destination host, by host; empty where it failed.
+    description: What M(quorumshift.kafka.zk_cut) returned on each destination host that is not in O(dead), by host;
+      empty where it failed.
     type: dict
     required: true
+  dead:
+    description: The id of each destination host that the operator named dead, by host. The move goes on without them.
+    type: dict
+    default: {}
+  cleaned:
+    description: Hosts that were named dead, are there again, and whose old files the operator gave up.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: How long a host in O(dead) may take to accept a connection, in seconds.
+    type: float
+    default: 2
   myids:
     description: The id of each destination host's server, by host.
     type: dict
@@ -80,6 +94,16 @@ heal:
   type: list
   elements: str
   returned: success
+clean:
+  description: Hosts that were named dead, are there again, and are to be cleaned.
+  type: list
+  elements: str
+  returned: success
+add:
+  description: Hosts that were left out as dead, and join the ensemble that serves once they are empty.
+  type: list
+  elements: str
+  returned: success
 going_on:
   description: Hosts that may still be promoted.
   type: list
@@ -94,9 +118,26 @@ verify:
   type: bool
   returned: success
 server_ids:
-  description: The ids of O(destination_servers), as numbers.
+  description: The ids of O(destination_servers) but those in O(dead), as numbers.
   type: list
   elements: int
+  returned: success
+moves:
+  description: How many runs had begun to move brokers, by host.
+  type: dict
+  returned: success
+living_servers:
+  description: O(destination_servers) without those in O(dead).
+  type: dict
+  returned: success
+voters:
+  description: How many servers O(destination_servers) has.
+  type: int
+  returned: success
+notes:
+  description: What the operator must know.
+  type: list
+  elements: str
   returned: success
 next_step:
   description: How to go on after a cut that failed.
@@ -108,6 +149,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_move
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths
+
+HERE = "the probe host"
 
 
 def main():
@@ -115,6 +159,9 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "hosts": {"type": "dict", "required": True},
+            "dead": {"type": "dict", "default": {}},
+            "cleaned": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "float", "default": 2},
             "myids": {"type": "dict", "default": {}},
             "destination_servers": {"type": "dict", "default": {}},
             "destination_connect": {"type": "str", "default": ""},
@@ -123,24 +170,34 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
+    dead = {host: int(number) for host, number in given["dead"].items()}
     cuts = {host: (one or {}).get("cut") or {} for host, one in given["hosts"].items()}
-    decision = ensemble_move.decide(cuts, given["direction"])
+    decision = ensemble_move.decide(cuts, given["direction"], dead, given["cleaned"])
     try:
-        findings = decision.findings or unlike(given)
+        findings = decision.findings or unlike(given, dead)
     except (AddressError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
-    if findings and given["direction"] != "none":
+    if findings and given["direction"] != ensemble_move.NONE:
         texts = [sentences(one.seen, one.do) for one in findings]
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed.")
     states = {host: one.get("state", "unknown") for host, one in cuts.items()}
     values = {key: value for key, value in decision._asdict().items() if key != "findings"}
-    ids = [int(number) for number in given["destination_servers"]]
-    module.exit_json(changed=False, next_step=ensemble_move.next_step(states), server_ids=ids, **values)
+    servers = {int(number): address for number, address in given["destination_servers"].items()}
+    living = {str(number): address for number, address in servers.items() if number not in dead.values()}
+    module.exit_json(
+        changed=False,
+        next_step=ensemble_move.next_step(states),
+        server_ids=sorted(map(int, living)),
+        living_servers=living,
+        moves={host: one.get("moves") or 0 for host, one in cuts.items()},
+        voters=len(servers),
+        **values,
+    )
 
 
-def unlike(given):
+def unlike(given, dead):
     """Return where the hosts, the servers and the connect string are not one set."""
-    if given["direction"] == "none":
+    if given["direction"] == ensemble_move.NONE:
         return []
     hosts = {
         host: {**one["server"], "myid": int(given["myids"][host])}
@@ -149,7 +206,9 @@ def unlike(given):
     }
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     connect = parse_zookeeper_connect(given["destination_connect"])
-    return list(ensemble_move.unlike(hosts, servers, connect.servers))
+    found = list(ensemble_move.unlike(hosts, servers, connect, dead, given["direction"]))
+    addresses = ensemble_move.addresses_of(dead, servers, [str(one.port) for one in connect.servers])
+    return found + list(ensemble_move.answering(dead, servers, {HERE: paths.answering(addresses, given["timeout"])}))
 
 
 if __name__ == "__main__":

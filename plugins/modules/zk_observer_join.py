@@ -32,6 +32,16 @@ options:
       - The address of each destination server by its id, as C(host:quorum port:election port).
     type: dict
     required: true
+  destination_connect:
+    description: The client ports of all destination servers. An observer that has sessions is restarted only if another
+      one of them serves, or if the restart takes no longer than two thirds of the shortest session timeout.
+    type: str
+    default: ''
+  dead_ids:
+    description: The ids of destination servers that are dead, which need not be reached from this host.
+    type: list
+    elements: int
+    default: []
   source_servers:
     description:
       - The source's servers by id, as in the server lines of its C(zoo.cfg). By default those in C(/zookeeper/config).
@@ -132,6 +142,8 @@ def main():
             "zookeeper_client": {"type": "dict", "options": ZOOKEEPER_CLIENT_OPTIONS},
             "myid": {"type": "int", "required": True},
             "destination_servers": {"type": "dict", "required": True},
+            "destination_connect": {"type": "str", "default": ""},
+            "dead_ids": {"type": "list", "elements": "int", "default": []},
             "source_servers": {"type": "dict", "default": {}},
             "source_settings": {"type": "dict", "default": {}},
             "config_file": {"type": "path", "required": True},

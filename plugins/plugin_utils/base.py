@@ -382,6 +382,11 @@ class QuorumshiftAction(ActionBase):
         value = self.variable(name) or []
         return value.split(",") if isinstance(value, str) else list(value)
 
+    def dead_destination_hosts(self) -> dict[str, int]:
+        """Return the id of each host of the other ensemble's servers that the operator named dead."""
+        named = [host.strip() for host in self.listed("zk_migrate_dead_hosts")]
+        return {host: number(self.variable("zk_migrate_myid", host)) for host in named}
+
     def _node(self, host: str, role: str) -> dict:
         node = dict(self.facts_of(host).get("quorumshift_node") or {})
         node.update({"role": role, "reached": bool(node)})

@@ -32,8 +32,10 @@ POLL_S, WAIT_S = 0.02, 1.0
 NOT_SERVING_S = 5.0
 HURRY_S = 120.0  # sessions are lost by then: a promotion that goes on later fills no server's log with questions
 FENCE_S = 0.2  # between two looks at the fences
-FIRST_S = 60.0  # then the most advanced may be down, and the others elect without it: all have Kafka's writes
+FIRST_S = 60.0  # at most: the most advanced may be down, and the others elect without it: all have Kafka's writes
+GONE_S = 3.0  # after servers that were there are gone
 RESTART_S = 5.0  # between two starts of a server that ended
+ADD_S = 120.0
 SERVING = ("leader", "follower")
 ALL_RULES = (CUT_COMMENT, FENCE_COMMENT)
 
@@ -142,7 +144,7 @@ class Worker:
         last, expected = (yield ("last",)), (order.get("zxids") or {}).get(self.spec["host"])
         if not expected == self.record["last"] == last:
             return f"the check was of zxid {expected}, and the files lead to {last} now"
-        self.record["promotion"] = {"zxids": order["zxids"], "first": order["first"]}
+        self.record["promotion"] = {key: order[key] for key in ("zxids", "first", "first_s") if key in order}
         yield from self.step("promotion accepted")
         yield ("set_state", PROMOTING)
         return ""
@@ -228,18 +230,47 @@ class Worker:
                     "longer cut off from the source"
                 )
                 return
-            if host not in (order.get("first") or []):
-                until = (yield ("now",)) + FIRST_S
-                while not (yield ("leader_listens",)) and (yield ("now",)) < until:
-                    if (yield ("state",)) != PROMOTING:
-                        return
-                    yield from self.pause()
+            if host not in (order.get("first") or []) and not (yield from self.await_first(order)):
+                return
             yield from self.note(started=True)
             if not (yield from self.is_fenced()):
                 return
             yield ("start_server",)
             yield from self.step("started")
         yield from self.open_when_all()
+
+    def await_first(self, order: Mapping[str, Any]) -> Steps:
+        """Wait until those that start first have a leader; return whether the promotion still goes on.
+
+        The wait ends as well where they cannot elect: one of them is down. What this host has is known to be safe: its
+        files lead to the zxid of the check, and so have all of Kafka's writes.
+        """
+        began = yield ("now",)
+        bound = min(float(order.get("first_s") or FIRST_S), FIRST_S)
+        majority = (self.spec["peers"] + 1) // 2 + 1
+        seen, gone_at = False, 0.0
+        while not (yield ("leader_listens",)):
+            if (yield ("state",)) != PROMOTING:
+                return False
+            now = yield ("now",)
+            there = yield ("electing",)
+            if there >= majority:
+                seen, gone_at = True, 0.0
+            elif seen and not gone_at:
+                gone_at = now
+            if now - began > bound or (gone_at and now - gone_at > GONE_S):
+                yield from self.wait_for(
+                    f"no leader after {now - began:.0f} s, and {there} of {self.spec['peers']} other servers listen at "
+                    "their election ports. This host starts, so that it can elect with them"
+                )
+                break
+            yield from self.pause()
+        return (yield ("state",)) == PROMOTING
+
+    def wait_for(self, text: str) -> Steps:
+        """Note what this host waits for, as it was seen last."""
+        if self.record.get("waits") != text:
+            yield from self.note(waits=text)
 
     def write_config(self) -> Steps:
         """Write a voter's configuration if the promotion is under way: a rollback may have undone it meanwhile."""
@@ -306,12 +337,21 @@ class Worker:
                     yield from self.note(brokers_lost=lost)
                 if (yield from self.all_promoted(mode)):
                     break
-            elif (yield ("now",)) - started > RESTART_S and not (yield ("server_active",)):
-                yield ("start_server",)
-                started = yield ("now",)
+                yield from self.wait_for(f"it serves as {mode}, and does not know that all hosts accepted")
+            elif (yield ("now",)) - started > RESTART_S:
+                if (yield ("server_active",)):
+                    there = yield ("electing",)
+                    listen = f"{there} of {self.spec['peers']} other servers listen at their election ports"
+                    answers = "gives no answer" if mode is None else "finds no leader"
+                    yield from self.wait_for(f"its server runs and {answers}; {listen}")
+                else:
+                    yield from self.wait_for("its server does not run, though it was started: see its log")
+                    yield ("start_server",)
+                    started = yield ("now",)
             yield from self.pause()
         # First the state: a reboot must not fence a server that Kafka wrote to, nor a rollback take it back
         if (yield from changed_state((PROMOTING,), PROMOTED)):
+            self.record["waits"] = ""
             yield from self.step("opened")
             yield from remove_all()
             yield from self.step("promoted")
@@ -324,6 +364,8 @@ class Worker:
         got = (yield ("order",)) or {}
         if got.get("id") == self.spec["id"] and got["name"] == "all":
             return True
+        if self.record.get("dead"):  # one of them may be back and follow in place of a host that did not accept
+            return False
         needed = self.spec["peers"]
         if mode == "leader":
             return (yield ("followers",)) >= needed
@@ -348,12 +390,26 @@ def begin(spec: Mapping[str, Any]) -> Steps:
         yield ("kill_worker",)  # it hung while the timer healed the host, and has nothing left to do
     if (yield ("state",)) in UNDONE_BY_ITSELF:  # a reboot took the rules, the worker and the timer
         yield ("heal",)
-    if not (yield from changed_state((NONE, HEALED), BEGUN)):
+    dead = sorted(spec.get("dead") or ())
+    outlived = sorted(set((yield ("taken_back_without",))) & set(dead))
+    if outlived:
+        raise CutError(f"{', '.join(outlived)} may have accepted a promotion that was taken back. Nothing was changed")
+
+    def started() -> Steps:
+        yield from require_moves(spec)
+        if (yield ("state",)) not in (NONE, HEALED):
+            return False
+        yield ("set_state", BEGUN)
+        return True
+
+    if not (yield from locked(started())):
         raise CutError(f"this host is in state {(yield ('state',))}. Nothing was changed")
     yield ("remove_order",)
+    yield ("set_taken_back_without", [])
     yield ("write_scripts",)
     reached = yield ("reached",)
     record: Dict[str, Any] = {"id": spec["id"], "steps": [], "reason": "", "last": None, "brokers_lost": []}
+    record["dead"] = dead
     yield ("write_record", {**record, "brokers_watched": reached})
     yield ("add_drop_in",)
     deadline = (yield ("now",)) + spec["deadline_s"]
@@ -397,8 +453,9 @@ def resume(spec: Mapping[str, Any]) -> Steps:
     yield ("start_worker", {**spec, "id": record.get("id"), "deadline": 0, "resumed": True})
 
 
-def suspend(_spec: Mapping[str, Any]) -> Steps:
+def suspend(spec: Mapping[str, Any]) -> Steps:
     """Keep a promotion from going on: no worker, and no server that another one could count among its followers."""
+    yield from note_rollback(spec)
     yield ("kill_worker",)
     yield from changed_state((PROMOTING,), SUSPENDED)
     if (yield ("state",)) == SUSPENDED:
@@ -407,6 +464,7 @@ def suspend(_spec: Mapping[str, Any]) -> Steps:
 
 def heal(spec: Mapping[str, Any]) -> Steps:
     """Undo cut and fence on a host that was not promoted."""
+    yield from note_rollback(spec)
     seen = yield ("state",)
     if seen in ensemble_cut.ACCEPTED:
         raise CutError(f"this host accepted its promotion (state {seen}), so that its part of the cut stays")
@@ -419,6 +477,32 @@ def heal(spec: Mapping[str, Any]) -> Steps:
         raise CutError("firewall rules of the cut are left")
 
 
+def require_moves(spec: Mapping[str, Any]) -> Steps:
+    """Require that no other run began to move brokers since this one read the host: they may use other servers now."""
+    if spec.get("moves") not in (None, (yield ("moves",))):
+        raise CutError("another run began to move brokers after this one read this host. Nothing was changed")
+
+
+def reserve(spec: Mapping[str, Any]) -> Steps:
+    """Count this run, which is about to restart brokers. A run that read this host before begins no cut any more."""
+
+    def work() -> Steps:
+        if (yield ("state",)) not in (NONE, HEALED):
+            raise CutError(f"a cut is under way on this host (state {(yield ('state',))}). Nothing was changed")
+        yield from require_moves(spec)
+        yield ("set_moves", (yield ("moves",)) + 1)
+
+    if (yield ("state",)) in UNDONE_BY_ITSELF and not (yield ("worker_runs",)):  # see `begin`
+        yield ("heal",)
+    yield from locked(work())
+
+
+def note_rollback(spec: Mapping[str, Any]) -> Steps:
+    """Count a rollback, like `reserve` in any state."""
+    if spec.get("rolls_back"):
+        yield ("set_moves", (yield ("moves",)) + 1)
+
+
 def await_state(wanted: Sequence[str], seconds: float) -> Steps:
     """Wait until the state is one of `wanted`; return the state."""
     deadline = (yield ("now",)) + seconds
@@ -429,27 +513,80 @@ def await_state(wanted: Sequence[str], seconds: float) -> Steps:
         yield ("sleep", POLL_S)
 
 
-def take_back(_spec: Mapping[str, Any]) -> Steps:
+def take_back(spec: Mapping[str, Any]) -> Steps:
     """Undo a promotion that was suspended on all hosts; return where the data was moved, '' if there was none.
 
     Its data is of an ensemble of its own now, which must not join the source again: it would keep what the source does
-    not have (docs, rollback).
+    not have (docs, rollback). A host that is dead may have accepted this promotion too, and have served Kafka. Then the
+    log here must show that Kafka wrote nothing, and the host is noted: it must not return with its data.
     """
     yield ("kill_worker",)
     seen = yield ("state",)
     if seen != SUSPENDED:
         raise CutError(f"this host is in state {seen}, not {SUSPENDED}. Run quorumshift.kafka.zk_rollback again")
     yield ("stop_server",)
-    written = yield ("written",)
+    record = yield ("record",)
+    unknown = sorted(set(spec.get("dead") or ()) - set(record.get("dead") or ()))
+    written = yield ("written", bool(unknown))
     if written:
         raise CutError(
             f"Kafka wrote to this server since its promotion: {written}. There is no rollback to the source without "
             "loss"
         )
+    if unknown:
+        yield ("set_taken_back_without", unknown)
+    # First: without its fences, it must not start as a voter beside a dead host that returns
+    yield ("restore_config",)
     moved = yield ("move_data",)
     yield from changed_state((SUSPENDED,), HEALED)
     yield ("heal",)
     return moved
+
+
+def add(spec: Mapping[str, Any]) -> Steps:
+    """Make an empty server a voter of the ensemble that serves, which was promoted without it.
+
+    It is a part of that promotion before it starts, so that a run that ends here leaves a server that is down, and no
+    host that is there with data of unknown origin. It is verified once it follows.
+    """
+    if not (yield from is_clean()):
+        raise CutError("this host is not clean: its server runs or has data, or the host has a state of a cut")
+    record: Dict[str, Any] = {"id": spec["id"], "steps": [], "reason": "", "brokers_lost": [], "dead": []}
+    yield ("write_config",)
+    yield ("write_myid",)
+    yield ("write_record", {**record, "last": (spec.get("zxids") or {}).get(spec["host"])})
+    yield ("set_state", PROMOTED)
+    yield ("start_server",)
+    until = (yield ("now",)) + ADD_S
+    while (yield ("mode",)) not in SERVING:
+        if (yield ("now",)) > until:
+            raise CutError(f"the server does not follow the leader {ADD_S:.0f} s after its start")
+        yield ("sleep", WAIT_S)
+
+
+def clean(_spec: Mapping[str, Any]) -> Steps:
+    """Leave nothing of a cut on a host that returned after it was named dead; return where its data was moved.
+
+    The state goes last: until then, another run finds the host as it was.
+    """
+    yield ("kill_worker",)
+    yield ("stop_server",)
+    moved = yield ("move_data",)
+    yield from remove_all()
+    yield ("forget",)
+    return moved
+
+
+def is_clean() -> Steps:
+    """Return whether this host has nothing of a cut, and its server neither runs nor has data."""
+    if (yield ("state",)) != NONE or (yield ("server_active",)):
+        return False
+    return not (yield ("has_data",))
+
+
+def what_was_written(_spec: Mapping[str, Any]) -> Steps:
+    """Return what Kafka wrote to this server since its promotion, by its log alone."""
+    return (yield ("written", True))
 
 
 def verify(_spec: Mapping[str, Any]) -> Steps:

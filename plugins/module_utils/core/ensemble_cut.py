@@ -275,11 +275,13 @@ def canonical(address: str) -> str:
 
 
 class Plan(NamedTuple):
-    """What a cut takes. Times in seconds; `timeout_ms`: the shortest timeout of a session on the destination."""
+    """What a cut takes. Times in seconds; `timeout_ms`: the shortest timeout of a session on the destination;
+    `start_s`: how long a server takes to start."""
 
     estimate_s: float
     budget_s: float
     timeout_ms: int
+    start_s: float = START_S
 
     @property
     def deadline_s(self) -> float:
@@ -291,8 +293,28 @@ def plan(timeouts: Sequence[int], znodes: int, answer_s: float) -> Plan:
     """Return the plan of a cut. `timeouts`: of all sessions on destination servers, in ms; `znodes`: of the whole tree;
     `answer_s`: how long one task on all hosts takes."""
     timeout = min(timeouts)
-    estimate = STEPS * max(answer_s, STEP_S) + START_S + START_ZNODE_S * znodes
-    return Plan(round(estimate, 1), round(timeout / 1000 * BUDGET, 1), timeout)
+    start = START_S + START_ZNODE_S * znodes
+    estimate = STEPS * max(answer_s, STEP_S) + start
+    return Plan(round(estimate, 1), round(timeout / 1000 * BUDGET, 1), timeout, round(start, 1))
+
+
+def not_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Yield why an observer with sessions must not be restarted now. Its clients find another server at once. Where
+    none serves, their sessions must outlive the restart.
+
+    `timeouts`: of its sessions, in ms; `others`: {other destination server: its mode, None if it does not serve}.
+    """
+    if not timeouts or "observer" in others.values():
+        return
+    planned = plan(timeouts, znodes, 0)
+    if planned.start_s + RECONNECT_S > planned.budget_s:
+        seen = shown([f"{server} is {mode or 'down'}" for server, mode in sorted(others.items())]) or "none is known"
+        yield Finding(
+            f"{len(timeouts)} sessions live on this server, and no other destination server serves as an observer: "
+            f"{seen}. A restart takes about {planned.start_s + RECONNECT_S:.0f} s, and the shortest session timeout is "
+            f"{planned.timeout_ms} ms",
+            "start another destination server, and run again",
+        )
 
 
 def too_long(planned: Plan) -> Iterator[Finding]:
@@ -315,12 +337,13 @@ class Check(NamedTuple):
     notes: List[str]
 
 
-def first_to_start(by_progress: Sequence[str], last: Mapping[str, int]) -> List[str]:
+def first_to_start(by_progress: Sequence[str], last: Mapping[str, int], voters: int) -> List[str]:
     """Return which hosts start first. Where all are at the same zxid, all. Otherwise the most advanced ones that are
-    just a majority: none of their elections ends without the most advanced, which so wins it."""
+    just a majority of the ensemble's voters: none of their elections ends without the most advanced, which so wins
+    it."""
     if len(set(last.values())) == 1:
         return list(by_progress)
-    return list(by_progress[: len(by_progress) // 2 + 1])
+    return list(by_progress[: voters // 2 + 1])
 
 
 def not_promotable(hosts: Mapping[str, Mapping], expected: Sequence[str]) -> List[str]:
@@ -377,12 +400,13 @@ def znodes_of(mntr: str) -> int:
     return int(match[1]) if match else 0
 
 
-def peers(destination: Mapping[int, str], myid: int) -> List[tuple]:
-    """Return (host, quorum port) of the other destination servers."""
+def peers(destination: Mapping[int, str], myid: int, election: bool = False) -> List[tuple]:
+    """Return (host, quorum port or election port) of the other destination servers."""
     found = []
+    of = zk_observer.election_address if election else zk_observer.quorum_address
     for number, address in destination.items():
         if number != myid:
-            where = parse_host_port(zk_observer.quorum_address(zk_observer.Member(address)))
+            where = parse_host_port(of(zk_observer.Member(address)))
             found.append((where.host, where.port))
     return found
 

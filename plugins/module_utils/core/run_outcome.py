@@ -23,6 +23,7 @@ CLEAN_UPS: dict[str, Mapping[str, tuple]] = {
     "node_restart": {"part": ("await",)},  # a restart that was begun ends on its host in any case: its end is journaled
     "broker_unregister": {},  # a broker that reverted may not stay registered in the quorum
     "zk_cut": {"state": ("healed",)},  # a host that stays fenced serves no client until its deadline
+    "zk_move_state": {"direction": ("none",)},  # says how to go on after the failure
     "run_lock": {"state": ("closed",)},
     "run_step": {"state": ("failed", "lost", "over")},
 }

@@ -537,6 +537,32 @@ def _servers(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapp
             yield Problem(
                 f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {shown(sorted(servers))}."
             )
+    yield from _dead(given, len(servers), specs, convert)
+
+
+def _dead(
+    given: Given, servers: int, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]
+) -> Iterable[Problem]:
+    """Yield hosts that cannot be named dead, or cleaned."""
+    group = given.groups.get(_DESTINATION) or []
+    for name in ("zk_migrate_clean_hosts", "zk_migrate_dead_hosts"):
+        try:
+            dead = [host.strip() for host in convert(specs[name], given.hosts.get(CONTROL_NODE, {}).get(name)) or []]
+        except (TypeError, ValueError):
+            return  # the check of the values reports it
+        foreign = sorted({host for host in dead if host not in group})
+        if foreign:
+            yield Problem(
+                f"{name}: {shown(foreign)} is no host of the group {_DESTINATION}. It has {shown(sorted(group))}.",
+                "stops",
+            )
+    count = len(set(dead))
+    if count and 2 * count >= max(servers, len(group)):
+        yield Problem(
+            f"{name}: {count} of {max(servers, len(group))} destination servers are dead, and the others are no "
+            "majority. Start or replace hosts.",
+            "stops",
+        )
 
 
 class Misread(TypeError):

@@ -36,6 +36,13 @@ def check_connectivity(targets: Iterable[Mapping[str, str]], timeout: float) -> 
     ]
 
 
+def answering(addresses: Iterable[str], timeout: float) -> list[str]:
+    """Return the addresses that accept a connection within `timeout` seconds."""
+    targets = [{"address": address} for address in addresses]
+    silent = {one["address"] for one in check_connectivity(targets, timeout)}
+    return [one["address"] for one in targets if one["address"] not in silent]
+
+
 def _connect(address: str, timeout: float) -> Unreachable | None:
     try:
         Wire(parse_host_port(address), Deadline(timeout)).close()

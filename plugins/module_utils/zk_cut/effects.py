@@ -17,13 +17,30 @@ from typing import Any, Callable, List, Mapping, Sequence
 
 from .. import detached, host_state, restart_steps, safe_files
 from ..addresses import HostPort, parse_host_port
-from ..core import cut_host, ensemble_cut, kafka_writes
+from ..core import cut_host, ensemble_cut, ensemble_move, kafka_writes
 from ..core.cut_host import NONE, CutError
 from ..formats import zookeeper_log
 from ..probes import own_zk_server, service
 from . import units
 from .rules import block, insert, is_blocked, missing, read_rules, remove, rules_left
-from .state import FENCE, HEAL, LOCK, ORDER, RECORD, STATE, VERIFIED, is_verified, read_record, state_of, works
+from .state import (
+    FENCE,
+    HEAL,
+    LOCK,
+    MOVES,
+    OBSERVER,
+    ORDER,
+    RECORD,
+    STATE,
+    TAKEN_BACK,
+    VERIFIED,
+    is_verified,
+    moves,
+    read_record,
+    state_of,
+    taken_back_without,
+    works,
+)
 
 CODE, JOB = "cut.zip", "job.json"
 WATCH_S, REACH_S = 0.5, 0.5
@@ -93,6 +110,12 @@ class Effects:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(name))
 
+    def forget(self) -> None:
+        """Remove the files of the cut, the state last."""
+        for name in (ORDER, VERIFIED, TAKEN_BACK, RECORD, FENCE, HEAL, OBSERVER, STATE):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(name))
+
     def write_scripts(self) -> None:
         fence = ensemble_cut.fence_script(self.directory, read_rules(self.spec["fence"]), self.spec["ports"])
         self._write(FENCE, fence, 0o700)
@@ -103,6 +126,19 @@ class Effects:
 
     def set_verified(self) -> None:
         self._write(VERIFIED, "")
+
+    def moves(self) -> int:
+        return moves(self.directory)
+
+    def set_moves(self, number: int) -> None:
+        host_state.write_json(self._path(MOVES), {"moves": number})
+
+    def taken_back_without(self) -> List[str]:
+        return taken_back_without(self.directory)
+
+    def set_taken_back_without(self, hosts: List[str]) -> None:
+        if hosts or taken_back_without(self.directory):
+            host_state.write_json(self._path(TAKEN_BACK), {"hosts": hosts})
 
     # --- rules
 
@@ -176,10 +212,29 @@ class Effects:
         service.begin("start", self.name)
 
     def write_config(self) -> None:
+        wanted = self.spec["participants"].encode("latin-1")
+        before = safe_files.read(self.spec["config_file"])
+        if before != wanted:
+            safe_files.replace(self._path(OBSERVER), before, 0o600)
+            self._replace_config(wanted)
+
+    def restore_config(self) -> None:
+        """Give the server its configuration as an observer of the source again, from before its promotion."""
+        with contextlib.suppress(FileNotFoundError):
+            self._replace_config(safe_files.read(self._path(OBSERVER)))
+
+    def _replace_config(self, data: bytes) -> None:
         path = self.spec["config_file"]
         status = os.stat(path)
-        mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
-        safe_files.replace(path, self.spec["participants"].encode("latin-1"), mode, owner)
+        safe_files.replace(path, data, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+
+    def write_myid(self) -> None:
+        """Write the server's id, and leave its directory to the owner of zoo.cfg."""
+        status = os.stat(self.spec["config_file"])
+        directory = self._values()["dataDir"]
+        os.makedirs(directory, exist_ok=True)
+        owner = (status.st_uid, status.st_gid)
+        safe_files.replace(os.path.join(directory, "myid"), b"%d\n" % self.spec["myid"], 0o644, owner)
 
     def move_data(self) -> str:
         moved = ""
@@ -189,11 +244,15 @@ class Effects:
                 os.rename(path, moved)
         return moved
 
-    def written(self) -> str:
+    def has_data(self) -> bool:
+        directories = own_zk_server.directories(self._values())
+        return any(os.path.isdir(path) and bool(os.listdir(path)) for path in directories)
+
+    def written(self, by_log_alone: bool) -> str:
         """Return what Kafka wrote to this server since it was promoted, '' for nothing.
 
         A server that got a snapshot from its leader does not have the log before it. Then the fence is the evidence,
-        unless it was ever missing.
+        unless it was ever missing. With `by_log_alone` it is none: another server may have been open.
         """
         record = self.record()
         if not record.get("started"):
@@ -209,13 +268,18 @@ class Effects:
                 if not write.ends_session:
                     return kafka_writes.text_of(write)
         except zookeeper_log.ZooKeeperFileError as error:
-            return f"unknown, since the fence was missing and {error}" if record.get("exposed") else ""
+            exposed = "the fence was missing and " if record.get("exposed") else ""
+            return f"{ensemble_move.UNKNOWN}, since {exposed}{error}" if exposed or by_log_alone else ""
         return ""
 
     # --- other servers, and brokers
 
     def leader_listens(self) -> bool:
         return any(_reaches(HostPort(host, port)) for host, port in self.spec["quorum_peers"])
+
+    def electing(self) -> int:
+        """Return how many other destination servers accept a connection at their election ports."""
+        return sum(_everywhere(_reaches, [HostPort(host, port) for host, port in self.spec["election_peers"]]))
 
     def followers(self) -> int:
         try:

@@ -7,6 +7,9 @@ state       one word of core.ensemble_cut, replaced under `lock`; heal.sh reads 
 cut.json    what the worker did and saw
 order.json  the newest order, {id, name, ...}
 verified    exists once a run has verified the destination
+taken_back.json  {hosts: those that were dead when this host's promotion was taken back, and may have accepted it}
+zoo.cfg.observer  zoo.cfg before the promotion
+moves.json  {moves: how many runs began to move brokers}
 heal.sh     undoes cut and fence unless the host was promoted; a timer of systemd runs it at the deadline
 fence.sh    fences again before the server starts, while a promotion is under way
 
@@ -25,7 +28,8 @@ from ..core.cut_host import NONE, POLL_S
 from ..probes import service
 
 STATE, RECORD, ORDER, LOCK, VERIFIED = "state", "cut.json", "order.json", "lock", "verified"
-HEAL, FENCE = "heal.sh", "fence.sh"
+OBSERVER = "zoo.cfg.observer"
+HEAL, FENCE, TAKEN_BACK, MOVES = "heal.sh", "fence.sh", "taken_back.json", "moves.json"
 
 
 def path_of(given: Mapping[str, Any]) -> str:
@@ -48,6 +52,20 @@ def works() -> bool:
 
 def read_record(directory: str) -> dict:
     return host_state.read_json(os.path.join(directory, RECORD)) or {}
+
+
+def read_order(directory: str) -> dict:
+    return host_state.read_json(os.path.join(directory, ORDER)) or {}
+
+
+def moves(directory: str) -> int:
+    """Return how many runs began to move brokers, as noted on this host."""
+    return int((host_state.read_json(os.path.join(directory, MOVES)) or {}).get("moves") or 0)
+
+
+def taken_back_without(directory: str) -> list:
+    """Return the hosts that were dead when this host's promotion was taken back."""
+    return list((host_state.read_json(os.path.join(directory, TAKEN_BACK)) or {}).get("hosts") or ())
 
 
 def is_verified(directory: str) -> bool:

@@ -11,28 +11,29 @@ from typing import Any, Callable, Iterable, List, Mapping
 
 from .. import safe_files
 from ..addresses import HostPort, parse_host_port, parse_zookeeper_connect
-from ..core import cut_host, ensemble_cut, zk_observer
+from ..core import cut_host, ensemble_cut, ensemble_move, zk_observer
 from ..formats import properties
-from ..probes import tcp_connections
+from ..probes import paths, tcp_connections
 from ..probes.own_zk_server import values_of
 from . import worker
 from .effects import Effects
 from .state import path_of
 
 Program = Callable[[Mapping[str, Any]], cut_host.Steps]
-WITH_A_WORKER = (cut_host.begin, cut_host.resume)
+PREPARED = (cut_host.begin, cut_host.resume, cut_host.add)
+ANSWER_S = 1.0
 
 
 def carry_out(given: Mapping[str, Any], program: Program) -> Any:
     """Carry out a program of core.cut_host on this host; return its result. Raises CutError, ServiceError,
     RestartError, OSError.
 
-    Only what starts a worker needs the addresses of other hosts: a cut is undone without any name service.
+    Only what makes a voter needs the addresses of other hosts: a cut is undone without any name service.
     """
     directory = path_of(given)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     spec = {**given, "chroot": parse_zookeeper_connect(given["destination_connect"]).chroot}
-    if program in WITH_A_WORKER:
+    if program in PREPARED:
         spec.update(prepared(given))
     return cut_host.run(program(spec), Effects(spec, directory, worker.__name__))
 
@@ -40,9 +41,9 @@ def carry_out(given: Mapping[str, Any], program: Program) -> Any:
 def prepared(given: Mapping[str, Any]) -> dict:
     """Return what the cut needs of this host. Raises OSError where a name of the source has no address.
 
-    {fence, cut: rules; ports: client ports; participants: the zoo.cfg after the promotion, as Latin-1; quorum_peers:
-    quorum ports of the other destination servers, clients: client ports of all, brokers: listeners to watch, each
-    [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
+    {fence, cut: rules; ports: client ports; participants: the zoo.cfg after the promotion, as Latin-1; quorum_peers,
+    election_peers: ports of the other destination servers, clients: client ports of all, brokers: listeners to watch,
+    each [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
     """
     values = values_of(given["config_file"])
     destination = {int(number): one for number, one in given["destination_servers"].items()}
@@ -63,11 +64,20 @@ def prepared(given: Mapping[str, Any]) -> dict:
         "ports": ports,
         "participants": properties.edit(data, changes, "Ensemble of its own (Quorumshift)").decode("latin-1"),
         "quorum_peers": [list(one) for one in others],
+        "election_peers": [list(one) for one in ensemble_cut.peers(destination, given["myid"], election=True)],
         "peers": len(others),
         "clients": [list(one) for one in connect.servers if not is_local(one.host)],
         "brokers": [list(one) for one in brokers],
         "has_broker": any(is_local(one.host) for one in brokers),
     }
+
+
+def answering(given: Mapping[str, Any], values: Mapping[str, str]) -> List[str]:
+    """Return the addresses of hosts that were named dead at which a server answers this host. Their client ports are
+    taken to be those of this host's server."""
+    servers = {int(number): one for number, one in given["destination_servers"].items()}
+    dead = {host: int(number) for host, number in given["dead"].items()}
+    return paths.answering(ensemble_move.addresses_of(dead, servers, client_ports(values)), ANSWER_S)
 
 
 def client_ports(values: Mapping[str, str]) -> List[str]:

@@ -94,10 +94,12 @@ def test_sessions_are_read_from_cons():
 
 def test_a_bare_majority_with_the_most_advanced_starts_first():
     last = {"z4": 7, "z5": 9, "z6": 8}
-    assert ensemble_cut.first_to_start(["z5", "z6", "z4"], last) == ["z5", "z6"]
-    assert ensemble_cut.first_to_start(["z4", "z5", "z6"], dict.fromkeys(last, 9)) == ["z4", "z5", "z6"]
+    assert ensemble_cut.first_to_start(["z5", "z6", "z4"], last, 3) == ["z5", "z6"]
+    assert ensemble_cut.first_to_start(["z4", "z5", "z6"], dict.fromkeys(last, 9), 3) == ["z4", "z5", "z6"]
     five = {f"z{n}": n for n in range(5)}
-    assert ensemble_cut.first_to_start(sorted(five, reverse=True), five) == ["z4", "z3", "z2"]
+    assert ensemble_cut.first_to_start(sorted(five, reverse=True), five, 5) == ["z4", "z3", "z2"]
+    four = {host: zxid for host, zxid in five.items() if host != "z3"}  # it is dead, and stays a voter
+    assert ensemble_cut.first_to_start(sorted(four, reverse=True), four, 5) == ["z4", "z2", "z1"]
 
 
 def test_one_host_that_is_not_cut_off_prevents_every_promotion():

@@ -368,6 +368,7 @@ MOVE = {
     "zk_migrate_destination_connect": "z1:2181,z2:2181/kafka",
     "zk_migrate_destination_servers": SERVERS,
 }
+THREE = {"zk_migrate_destination_servers": {**SERVERS, 13: "z3:2888:3888"}}
 MOVE_NEEDS = variables.Needs(groups=["zookeeper_destination"], variables=list(MOVE))
 
 
@@ -392,6 +393,13 @@ def move(everywhere=(), myids=(11, 12), drop=()):
         (move({"zk_migrate_destination_connect": "z1:2181,s1:2181/kafka"}), "both have s1:2181"),
         (move({"zk_migrate_destination_connect": "z1:2181/other"}), "has the chroot /other"),
         (move({}, ()), "no host in the group zookeeper_destination"),
+        (
+            move({"zk_migrate_dead_hosts": "z3"}),
+            "zk_migrate_dead_hosts: z3 is no host of the group zookeeper_destination",
+        ),
+        (move({"zk_migrate_dead_hosts": ["z2"]}), "zk_migrate_dead_hosts: 1 of 2 destination servers are dead"),
+        (move({"zk_migrate_dead_hosts": "z3", **THREE}, (11, 12, 13)), None),
+        (move({"zk_migrate_dead_hosts": "z2, z3", **THREE}, (11, 12, 13)), "2 of 3 destination servers are dead"),
     ],
 )
 def test_a_move_to_another_ensemble_needs_its_servers_by_id(given, said):
