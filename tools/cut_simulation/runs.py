@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple
+import re
+from typing import Any, Callable, Collection, Dict, List, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     cut_host,
@@ -25,9 +26,9 @@ PROMOTIONS = (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED)
 class Ended(Exception):
     """The run ends with a message. `command`: what it says to run next."""
 
-    def __init__(self, text: str, command: str = MIGRATE) -> None:
+    def __init__(self, text: str, command: str = MIGRATE, **more: Any) -> None:
         super().__init__(text)
-        self.command = command
+        self.command, self.more = command, more
 
 
 class Answer(NamedTuple):
@@ -48,6 +49,8 @@ class Network:
         world, answers = self.world, {}
 
         def done(host: Host, how: str, value: Any) -> None:
+            if host.isolated:
+                how, value = "unreachable", ""
             if host not in answers:
                 answers[host] = Answer(how, value)
                 if len(answers) == len(programs):
@@ -69,7 +72,7 @@ class Network:
                 world.at(0.01 + random.random() * 0.1, done, host, how, value if error is None else str(error))
 
         def arrive() -> None:
-            if not host.powered or (lost and random.random() < 0.5):
+            if not host.powered or host.isolated or (lost and random.random() < 0.5):
                 world.at(random.random() * 3, done, host, "unreachable", "")
                 return
             world.spawn(program, host, "module", ended, run.name)
@@ -82,28 +85,41 @@ class Network:
 class Run:
     """One run of a playbook. `result`: None while it runs or when it died, else {code, command, text}."""
 
-    def __init__(self, world: World, name: str, command: str, network: Network, forced: bool = False) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        command: str,
+        network: Network,
+        forced: bool = False,
+        dead: Collection[str] = (),
+        cleaned: Collection[str] = (),
+    ) -> None:
         self.world, self.name, self.network, self.forced = world, name, network, forced
+        self.dead, self.cleaned = sorted(dead), sorted(cleaned)
+        self.moves: Dict[Host, int] = {}
+        self.living = [host for host in world.hosts if host.name not in self.dead]
         self.result: dict | None = None
         command, _space, accepted = command.partition(" ")
         self.accepted_zxid = int(accepted or 0)
         self.cut_zxid = self.verified_zxid = 0
         steps = self.migrate() if command == MIGRATE else self.roll_back()
         world.special = {**world.special, "everywhere": lambda _w, p, programs: network.everywhere(p, programs)}
-        self.process = world.spawn(self._steps(steps), None, "run", None, f"{name} {command}")
+        without = f" without {self.dead}" if self.dead else ""
+        self.process = world.spawn(self._steps(steps), None, "run", None, f"{name} {command}{without}")
 
     def _steps(self, steps: Any) -> Any:
         try:
             yield from steps
             self.result = {"code": 0, "command": "", "text": ""}
         except Ended as ended:
-            self.result = {"code": 2, "command": ended.command, "text": str(ended)}
+            self.result = {"code": 2, "command": ended.command, "text": str(ended), **ended.more}
         self.world.say(f"{self.process.name} ended: {self.result}")
         if self.world.run_lock is self:
             self.world.run_lock = None
 
     def everywhere(self, program: Callable[[Host], Any], hosts: List[Host] | None = None) -> Any:
-        chosen = self.world.hosts if hosts is None else hosts
+        chosen = self.living if hosts is None else hosts
         if not chosen:
             return {}
         return (yield ("everywhere", {host: program(host) for host in chosen}))
@@ -117,6 +133,8 @@ class Run:
     # --- the playbooks
 
     def read(self) -> Any:
+        if 2 * len(self.dead) >= len(self.world.hosts):
+            raise Ended("the others are no majority")
         answers = yield from self.everywhere(lambda _host: read())
         self.require(answers)
         return {host: answer.value for host, answer in answers.items()}
@@ -128,12 +146,19 @@ class Run:
         self.world.run_lock = self
 
     def decide(self, found: Dict[Host, dict], direction: str) -> ensemble_move.Decision:
-        decision = ensemble_move.decide({host.name: one for host, one in found.items()}, direction)
-        if decision.findings:
+        decision = ensemble_move.decide(
+            {host.name: one for host, one in found.items()}, direction, self.dead, self.cleaned
+        )
+        if decision.findings and direction != ensemble_move.NONE:
             finding = decision.findings[0]
             if decision.standing == ensemble_move.STRAY and not self.world.faults_left:
                 self.world.violate(finding.seen)
-            raise Ended(finding.seen, ROLLBACK if ROLLBACK in finding.do else MIGRATE)
+            clean = "".join(re.findall(r"zk_migrate_clean_hosts=([\w,]+)", finding.do)).split(",")
+            start = self.dead if finding.do.startswith("start ") else []
+            raise Ended(finding.seen, ROLLBACK if ROLLBACK in finding.do else MIGRATE, clean=clean, start=start)
+        for host in self.world.hosts:
+            if host.name in self.dead and not host.is_dead and host.up and direction != ensemble_move.NONE:
+                raise Ended(f"{host.name} answers")
         return decision
 
     def hosts(self, names: List[str]) -> List[Host]:
@@ -151,19 +176,31 @@ class Run:
             self.require(answers)
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.FORWARD)
+        self.moves = {host: one["moves"] for host, one in found.items()}
         self.lock()
+        clean = self.hosts(decision.clean)
+        self.require((yield from self.everywhere(lambda host: cut_host.clean(spec(host, "")), clean)))
         if decision.standing == ensemble_move.JOIN:
             left = self.hosts(decision.heal)
             self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "left"}), left)))
-            self.require((yield from self.everywhere(lambda _host: join())))
+            for host in self.living:
+                self.require((yield from self.everywhere(lambda _host: join(), [host])))
+            self.require((yield from self.everywhere(lambda host: cut_host.reserve({"moves": self.moves[host]}))))
+            self.moves = {host: number + 1 for host, number in self.moves.items()}
+            yield from self.roll(set(self.living))
             yield from self.cut()
+        for host in self.hosts(decision.add):
+            (known, *_same) = [one["id"] for one in found.values() if one["id"]]
+            last = max(one["last"] or 0 for one in found.values())
+            added = {**spec(host, known), "zxids": {host.name: last}}
+            self.require((yield from self.everywhere(lambda _host, given=added: cut_host.add(given), [host])))
         found = yield from self.read()
         decision = self.decide(found, "none")
         if not decision.verify:
             if decision.standing != ensemble_move.SERVED:
                 raise Ended("the destination does not serve")
             return
-        cut_zxid = max(one["last"] for one in found.values())
+        cut_zxid = max(one["last"] or 0 for one in found.values())
         seen = len(self.world.source)
         if any(kind != "t" for kind in self.world.source[max(cut_zxid, self.accepted_zxid) : seen]):
             raise Ended("a client wrote to the source after the promotion", f"{MIGRATE} {seen}")
@@ -171,8 +208,27 @@ class Run:
         self.require((yield from self.everywhere(cut_host.verify)))
         self.cut_zxid, self.verified_zxid = max(cut_zxid, self.accepted_zxid), seen
 
+    def roll(self, known: set) -> Any:
+        """Restart the brokers with another connect string. They start only where ZooKeeper serves them."""
+        if known == self.world.known:
+            return
+        for change in (self.world.known | known, known):
+            yield ("sleep", self.world.random.random() * 1.5)
+            if self.world.run_lock is not self:  # node_restart asks each broker's host for it
+                raise Ended("another run took the lock")
+            self.world.known = set(change)
+        if known and not any(host.mode() == "observer" and host.is_open() for host in known):
+            raise Ended("the brokers do not start")
+        self.world.say(f"{self.name}: the brokers know {sorted(host.name for host in known) or 'the source'}")
+
+    def require_known(self) -> None:
+        """Do what zk_session_check does, and zk_cut_plan with the owners of ephemeral znodes."""
+        if not self.world.known <= set(self.living):
+            raise Ended("a broker does not use the destination alone")
+
     def cut(self) -> Any:
         found = yield from self.read()
+        self.require_known()
         for host, one in found.items():
             if one["mode"] != "observer" or list(
                 ensemble_cut.leftovers(host.name, one["state"], one["rules"], one["works"])
@@ -189,13 +245,19 @@ class Run:
 
     def _cut(self) -> Any:
         began = self.world.now
-        self.require((yield from self.everywhere(lambda host: begun(spec(host, self.name)))))
+        self.require(
+            (
+                yield from self.everywhere(
+                    lambda host: begun({**spec(host, self.name, dead=self.dead), "moves": self.moves[host]})
+                )
+            )
+        )
         answers = yield from self.everywhere(lambda host: ordered(self.name, "cut", {}, (ensemble_cut.CUT,), 10))
         self.require(answers)
         last = {host.name: answer.value["last"] for host, answer in answers.items()}
         yield from self.check(last, DEADLINE_S - (self.world.now - began))
         order = kafka_writes.by_progress(last)
-        first = ensemble_cut.first_to_start(order, last)
+        first = ensemble_cut.first_to_start(order, last, len(self.world.hosts))
         answers = yield from self.everywhere(
             lambda host: ordered(self.name, "promote", {"zxids": last, "first": first}, PROMOTIONS, 10)
         )
@@ -228,28 +290,48 @@ class Run:
         decision = self.decide(found, ensemble_move.BACK)
         self.lock()
         kept = self.hosts([*decision.suspend, *decision.take_back])
-        self.require((yield from self.everywhere(cut_host.suspend, kept)))
+        back = {"reason": "rollback", "rolls_back": True}
+        self.require((yield from self.everywhere(lambda _host: cut_host.suspend(back), kept)))
         others = [host for host, one in found.items() if one["state"] not in ensemble_cut.ACCEPTED]
-        self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "rollback"}), others)))
+        self.require((yield from self.everywhere(lambda _host: cut_host.heal(back), others)))
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.BACK)
         if decision.going_on:
             raise Ended("a host may still be promoted", ROLLBACK)
         accepted = self.hosts(decision.take_back)
-        self.require((yield from self.everywhere(cut_host.take_back, accepted)))
-        self.require((yield from self.everywhere(lambda _host: join())))
+        self.require(
+            (yield from self.everywhere(lambda host: cut_host.take_back(spec(host, "", dead=self.dead)), accepted))
+        )
+        for host in self.living:
+            self.require((yield from self.everywhere(lambda _host: join(), [host])))
+        yield from self.roll(set())
 
 
-def spec(host: Host, cut_id: str, one_promoted: bool = False) -> dict:
-    peers = len(host.world.hosts) - 1
-    return {"id": cut_id, "host": host.name, "peers": peers, "deadline_s": DEADLINE_S, "one_promoted": one_promoted}
+def spec(host: Host, cut_id: str, one_promoted: bool = False, dead: Collection[str] = ()) -> dict:
+    return {
+        "id": cut_id,
+        "host": host.name,
+        "peers": len(host.world.hosts) - 1,
+        "deadline_s": DEADLINE_S,
+        "one_promoted": one_promoted,
+        "dead": dict.fromkeys(dead, 0),
+    }
 
 
 def read() -> Any:
     record = yield ("record",)
+    order = (yield ("order",)) or {}
+    state = yield ("state",)
     return {
         "id": record.get("id"),
-        "state": (yield ("state",)),
+        "state": state,
+        "dead": record.get("dead") or [],
+        "started": record.get("started"),
+        "opens": bool(record.get("id")) and order.get("id") == record["id"] and order.get("name") == "all",
+        "written": (yield from cut_host.what_was_written({})) if state == ensemble_cut.SUSPENDED else "",
+        "moves": (yield ("moves",)),
+        "taken_back_without": (yield ("taken_back_without",)),
+        "clean": (yield from cut_host.is_clean()),
         "mode": (yield ("mode",)),
         "rules": (yield ("rules_left", ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)),
         "works": (yield ("worker_runs",)),

@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_cut import PROMOTED, PROMOTING
 
 from tools.cut_simulation import schedule
+from tools.cut_simulation.runs import Run
 from tools.cut_simulation.world import Host
 
 Patch = Callable[[Any, str, Any], None]
@@ -75,8 +76,8 @@ def with_data_moved_while_a_promotion_goes_on(patch: Patch) -> None:
         yield from cut_host.changed_state((PROMOTING,), "healed")
         yield ("heal",)
 
-    def decide(hosts: Any, direction: str, real=ensemble_move.decide):
-        decision = real(hosts, direction)
+    def decide(*given: Any, real=ensemble_move.decide):
+        decision = real(*given)
         return decision._replace(take_back=decision.suspend, suspend=[], going_on=[])
 
     patch(cut_host, "suspend", suspend)
@@ -105,8 +106,8 @@ def with_a_heal_that_does_not_look(patch: Patch) -> None:
 def without_verification(patch: Patch) -> None:
     """A run that finds the destination promoted checks nothing."""
 
-    def decide(hosts: Any, direction: str, real=ensemble_move.decide):
-        decision = real(hosts, direction)
+    def decide(*given: Any, real=ensemble_move.decide):
+        decision = real(*given)
         return decision._replace(verify=False)
 
     patch(ensemble_move, "decide", decide)
@@ -115,11 +116,45 @@ def without_verification(patch: Patch) -> None:
 def with_a_part_taken_for_all(patch: Patch) -> None:
     """A run goes on with a promotion that only a part of the hosts accepted."""
 
-    def standing(states: Any):
+    def standing(states: Any, unknown: bool = False):
         accepted = [state for state in states.values() if state in (PROMOTING, PROMOTED)]
         return ensemble_move.FINISH if accepted else ensemble_move.JOIN
 
     patch(ensemble_move, "standing", standing)
+
+
+def with_an_unknown_host_taken_for_promoted(patch: Patch) -> None:
+    """A host that is dead counts as one that accepted its promotion."""
+
+    def standing(states: Any, unknown: bool = False, real=ensemble_move.standing):
+        return real(states)
+
+    patch(ensemble_move, "standing", standing)
+
+
+def without_a_look_at_the_log(patch: Patch) -> None:
+    """A promotion that a dead host may have accepted is taken back, whatever the others' logs show."""
+
+    def written(host, by_log_alone=False):
+        return ""
+
+    patch(Host, "written", written)
+
+
+def with_a_dead_host_that_brokers_know(patch: Patch) -> None:
+    """The brokers' connect string keeps the dead host."""
+
+    def roll(run, known):
+        return real(run, set(run.world.hosts) if known else known)
+
+    real = Run.roll
+    patch(Run, "roll", roll)
+    patch(Run, "require_known", lambda run: None)
+
+
+def with_old_files_that_return(patch: Patch) -> None:
+    """A host that was left out as dead is a part of the ensemble again with what it had."""
+    patch(ensemble_move, "_returned", lambda read: [])
 
 
 def noticed(safeguard: Callable[[Patch], None], schedules: int) -> int | None:
@@ -150,5 +185,9 @@ SAFEGUARDS: Dict[str, Callable[[Patch], None]] = {
         with_a_heal_that_does_not_look,
         without_verification,
         with_a_part_taken_for_all,
+        with_an_unknown_host_taken_for_promoted,
+        without_a_look_at_the_log,
+        with_a_dead_host_that_brokers_know,
+        with_old_files_that_return,
     )
 }

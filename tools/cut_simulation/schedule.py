@@ -14,7 +14,7 @@ from tools.cut_simulation import runs
 from tools.cut_simulation.world import OBSERVER, Host, Violation, World
 
 FAULTS_S, QUIET_S = 14.0, 45.0
-COMMANDS = 6
+COMMANDS = 14
 
 
 class Outcome(NamedTuple):
@@ -145,7 +145,7 @@ def _second(world: World, network: runs.Network, started: List[runs.Run]) -> Non
     forced = world.random.random() < 0.5
     if world.random.random() < 0.5:
         _kill_run(world, network, started)
-    started.append(runs.Run(world, f"run{len(started) + 1}", command, network, forced))
+    started.append(runs.Run(world, f"run{len(started) + 1}", command, network, forced, _dead(world)))
 
 
 def _both(world: World, network: runs.Network, started: List[runs.Run]) -> None:
@@ -157,7 +157,46 @@ def _both(world: World, network: runs.Network, started: List[runs.Run]) -> None:
 
 
 def _begin(world: World, command: str, network: runs.Network, started: List[runs.Run]) -> None:
-    started.append(runs.Run(world, f"run{len(started) + 1}", command, network, True))
+    started.append(runs.Run(world, f"run{len(started) + 1}", command, network, True, _dead(world)))
+
+
+def _die(world: World, network: runs.Network, started: List[runs.Run]) -> None:
+    """A host dies, or seems to. An operator may name it, and it may come back at any time."""
+    host, random = _host(world), world.random
+    if sum(one.is_dead for one in world.hosts) >= (len(world.hosts) - 1) // 2:
+        return
+    host.die()
+    if random.random() < 0.5:
+        world.at(random.random() * 25, host.come_back)
+    if random.random() < 0.7:
+        if random.random() < 0.5:
+            _kill_run(world, network, started)
+        command = random.choice((runs.MIGRATE, runs.MIGRATE, runs.ROLLBACK))
+        world.at(random.random() * 10, _begin, world, command, network, started)
+
+
+def _die_at_a_step(world: World, network: runs.Network, started: List[runs.Run]) -> None:
+    host, random = _host(world), world.random
+
+    def crash() -> None:
+        if sum(one.is_dead for one in world.hosts) < (len(world.hosts) - 1) // 2:
+            host.die()
+            if random.random() < 0.4:
+                _kill_run(world, network, started)
+            command = random.choice((runs.MIGRATE, runs.ROLLBACK))
+            world.at(random.random() * 12, _begin, world, command, network, started)
+            if random.random() < 0.5:
+                world.at(random.random() * 30, host.come_back)
+
+    if random.random() < 0.3:  # right after it is open
+        host.crash = ["remove", 0, crash, False]
+    else:
+        host.crash = [random.choice(STEPS), random.choice((0, 0, 0, 1, 2)), crash, random.random() < 0.5]
+
+
+def _dead(world: World) -> List[str]:
+    """Return the hosts that an operator names dead."""
+    return [host.name for host in world.hosts if host.is_dead and world.random.random() < 0.9]
 
 
 def _foreign(world: World, *_: object) -> None:
@@ -183,6 +222,8 @@ STEPS = (
 )
 FAULTS = [
     *[("crash at a step", _crash_at_a_step)] * 6,
+    *[("host dead", _die)] * 4,
+    *[("host dead at a step", _die_at_a_step)] * 4,
     ("flush", _flush),
     ("flush", _flush),
     ("flush of all", _flush_all),
@@ -213,40 +254,69 @@ def _require_noticed(world: World, started: List[runs.Run]) -> None:
 
 
 def _follow(world: World) -> str:
-    """Run what the runs print, without further faults, until Kafka is served; return by what."""
+    """Run what the runs print, without further faults, until Kafka is served; return by what. Hosts that are dead are
+    named. Once Kafka is served, they come back, and the runs go on until the whole destination serves."""
+    random = world.random
     world.faults_left, world.slow = False, 0.0
     for host in world.hosts:
         host.frozen = False
         host.broken_until, host.crash = 0.0, None
         for process in host.processes:
             process.frozen_until = 0.0
-        if not host.up and host.state_file == ensemble_cut.PROMOTED:
-            world.spawn(host._boot(), host, "boot")  # the operator starts a server that served
+    _start_promoted(world)
     world.servers_changed()
     network = runs.Network(world, 0.0)
-    command = runs.MIGRATE
+    command, cleaned, text = runs.MIGRATE, [], ""
     for number in range(COMMANDS):
-        one = runs.Run(world, f"follow{number}", command, network, True)
-        world.run_until(world.now + 200, lambda one=one: one.result is not None)  # type: ignore[misc]
+        dead = [host.name for host in world.hosts if host.is_dead]
+        if dead and random.random() < 0.1:
+            world.at(random.random() * 5, next(host for host in world.hosts if host.is_dead).come_back)
+        one = runs.Run(world, f"follow{number}", command, network, True, dead, cleaned)
+        world.run_until(world.now + 400, lambda one=one: one.result is not None)  # type: ignore[misc]
         if one.result is None:
             world.violate(f"{command} does not end")
         _require_noticed(world, [one])
+        text = one.result["text"]
         if one.result["code"] == 0:
             world.run_until(world.now + 20)
-            return _require_served(world, command)
-        command = one.result["command"]
-    world.violate(f"not served after {COMMANDS} commands; the last said: {one.result}")
+            served = _require_served(world, command, one.living)
+            if len(one.living) == len(world.hosts):
+                return served
+            command, cleaned = runs.MIGRATE, []
+            _return(world, dead)
+            continue
+        command, cleaned = one.result["command"], one.result.get("clean") or []
+        world.run_until(world.now + 3)  # a host that reboots is dead for a while
+        if one.result.get("start"):
+            _return(world, dead)
+    world.violate(f"not served after {COMMANDS} commands; the last said: {text}")
     raise AssertionError
 
 
-def _require_served(world: World, command: str) -> str:
-    states = {host.name: host.state_file for host in world.hosts}
+def _return(world: World, names: List[str]) -> None:
+    """Have hosts come back with their old files, and Kafka use what it reaches."""
     for host in world.hosts:
+        if host.name in names:
+            host.come_back()
+    world.run_until(world.now + 10)
+    _start_promoted(world)
+
+
+def _start_promoted(world: World) -> None:
+    """The operator starts servers that served."""
+    for host in world.hosts:
+        if not host.up and not host.is_dead and host.state_file == ensemble_cut.PROMOTED:
+            world.spawn(host._boot(), host, "boot")
+
+
+def _require_served(world: World, command: str, living: List[Host]) -> str:
+    states = {host.name: host.state_file for host in living}
+    for host in living:
         if host.rules_by or host.blocked_by or host.drop_in:
             world.violate(f"{command} ended well, and {host.name} has rules {host.rules_by} {host.blocked_by} {states}")
-    if all(host.config == OBSERVER and host.connected for host in world.hosts):
+    if all(host.config == OBSERVER and host.connected for host in living):
         return "source"
-    if world.leader and all(host.synced for host in world.hosts) and set(states.values()) == {ensemble_cut.PROMOTED}:
-        return "destination"
+    if world.leader and all(host.synced for host in living) and set(states.values()) == {ensemble_cut.PROMOTED}:
+        return "destination" if len(living) == len(world.hosts) else "a part of the destination"
     world.violate(f"{command} ended well, and Kafka is not served: {states}")
     raise AssertionError

@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_cu
 
 OBSERVER, PARTICIPANT = "observer", "participant"
 READS = frozenset(
-    ("now", "clock", "state", "order", "lost", "mode", "missing", "last", "record", "blocked", "verified")
+    ("now", "clock", "state", "order", "lost", "mode", "missing", "last", "record", "blocked", "verified", "electing")
 )
 KINDS = {"fence": FENCE_COMMENT, "cut": CUT_COMMENT}
 
@@ -63,6 +63,7 @@ class World:
         self.slow = 0.0  # the probability of a slow step
         self.changed = True  # whether clients may reach other servers than before
         self.cutting = False  # whether a cut has begun on a host
+        self.known = set(self.hosts)  # the hosts in the connect string of the brokers
 
     # --- scheduling
 
@@ -184,7 +185,7 @@ class World:
         self.changed = True
         for host in self.hosts:
             host.connect_later()
-        ready = [host for host in self.hosts if host.up and host.config == PARTICIPANT and not host.frozen]
+        ready = self.voters()
         majority = len(self.hosts) // 2 + 1
         leader = self.leader
         if leader is not None and (leader not in ready or len(ready) < majority):
@@ -202,9 +203,17 @@ class World:
             self.electing = True
             self.at(0.2 + self.random.random() * 0.8, self.elect)
 
+    def voters(self) -> List[Host]:
+        """Return the servers that can elect with each other."""
+        return [
+            host
+            for host in self.hosts
+            if host.up and host.config == PARTICIPANT and not host.frozen and not host.isolated
+        ]
+
     def elect(self) -> None:
         self.electing = False
-        ready = [host for host in self.hosts if host.up and host.config == PARTICIPANT and not host.frozen]
+        ready = self.voters()
         if self.leader is not None or len(ready) < len(self.hosts) // 2 + 1:
             return
         # those that hear of each other first; any majority of them may elect
@@ -219,7 +228,7 @@ class World:
 
     def sync(self, host: Host) -> None:
         host.syncing = False
-        if self.leader is not None and host.up and host.config == PARTICIPANT and not host.frozen:
+        if self.leader is not None and host in self.voters():
             host.synced, host.data, self.changed = True, self.leader.data, True
             self.say(f"{host.name} follows {self.leader.name} with {host.data}")
 
@@ -227,7 +236,14 @@ class World:
 
     def watch(self) -> None:
         """Let Kafka write wherever it can, and require the invariants."""
+        if not self.known and self.random.random() < 0.2:  # it uses the source's own servers
+            if self.acked:
+                self.violate("Kafka uses the source after it wrote to the destination")
+            self.source.append("k")
+            self.kafka_on_source = len(self.source)
         for host in self.hosts:
+            if host not in self.known:
+                continue
             if not host.up or host.rules_by.get(FENCE_COMMENT) or host.blocked_by or host.frozen:
                 continue
             if host.config == PARTICIPANT:
@@ -249,16 +265,24 @@ class World:
         _epoch, base, writes = host.data
         if base < self.kafka_on_source:
             self.violate(f"{host.name} serves Kafka as the destination without the source's write {base}")
-        if writes < self.acked:
+        if writes < self.acked and not host.lags:
             self.violate(f"{host.name} serves Kafka without {self.acked - writes} writes that the destination had")
         if self.acked:
             return  # one write marks that it was served
         self.acked = 1
         self.say(f"Kafka writes to the destination through {host.name}")
-        for other in self.hosts:
-            if other.synced:
-                epoch, base, writes = other.data
-                other.data = (epoch, base, 1)
+        # a majority has the write when it is acknowledged, and the others a moment later
+        synced = [other for other in self.hosts if other.synced]
+        first = [one for one in synced if one in (host, self.leader)]
+        others = [one for one in synced if one not in first]
+        self.random.shuffle(others)
+        first += others[: max(len(self.hosts) // 2 + 1 - len(first), 0)]
+        for other in first:
+            other.take_write()
+        for other in synced:
+            if other not in first:
+                other.lags = True
+                self.at(self.random.random() * 0.2, other.follow_write)
 
     def violate(self, text: str) -> None:
         self.say(f"VIOLATION {text}")
@@ -278,6 +302,7 @@ class Host:
         # files
         self.state_file, self.record_file, self.order_file = cut_host.NONE, {}, {}
         self.scripts = self.drop_in = False
+        self.taken_back_file: list = []
         self.config = OBSERVER
         # (epoch of the destination, zxid of the source's newest transaction, Kafka's writes of the destination)
         self.data = (0, 5, 0)
@@ -293,6 +318,9 @@ class Host:
         self.starts = 0
         self.stop_s = 0.3
         self.powered = True
+        self.isolated = False  # from the control node and the other destination hosts
+        self.broken = False  # its server does not start
+        self.lags = False  # a write of Kafka that it follows is under way to it
         self.start_token: object = None
         # [an effect, how often it is done before, what then happens, whether before it is done]
         self.crash: list | None = None
@@ -317,6 +345,43 @@ class Host:
         self.powered = False
         self.server_down()
         self.world.at(seconds, self.boot)
+
+    def die(self) -> None:
+        """The host is dead, or only seems to be: it reaches neither the others nor the control node."""
+        kind = self.world.random.random()
+        if kind < 0.35:
+            self.world.say(f"{self.name} is isolated")
+            self.isolated = True
+            self.synced = False
+            self.world.servers_changed()
+        elif kind < 0.6:
+            self.world.say(f"{self.name}: its server is killed, and does not start any more")
+            self.broken = True
+            self.server_down()
+        else:
+            self.reboot(1e9)
+
+    def come_back(self) -> None:
+        self.world.say(f"{self.name} is back")
+        if self.isolated:
+            self.isolated = False
+            self.world.servers_changed()
+        elif self.broken or not self.powered:
+            self.broken = False
+            self.boot()
+
+    @property
+    def is_dead(self) -> bool:
+        return self.isolated or not self.powered or (self.broken and not self.up)
+
+    def take_write(self) -> None:
+        epoch, base, _writes = self.data
+        self.data = (epoch, base, 1)
+
+    def follow_write(self) -> None:
+        self.lags = False
+        if self.synced:
+            self.take_write()
 
     def boot(self) -> None:
         self.powered = True
@@ -411,6 +476,24 @@ class Host:
     def set_verified(self) -> None:
         self.verified_file = True
 
+    moves_file = 0
+
+    def moves(self) -> int:
+        return self.moves_file
+
+    def set_moves(self, number: int) -> None:
+        self.moves_file = number
+
+    def taken_back_without(self) -> list:
+        return self.taken_back_file
+
+    def set_taken_back_without(self, hosts: list) -> None:
+        self.taken_back_file = hosts
+
+    def forget(self) -> None:
+        self.state_file, self.record_file, self.order_file = cut_host.NONE, {}, {}
+        self.verified_file, self.scripts, self.taken_back_file = False, False, []
+
     def write_scripts(self) -> None:
         self.scripts = True
 
@@ -469,17 +552,23 @@ class Host:
         return last + epoch * 1_000_000
 
     def leader_listens(self) -> bool:
-        return self.world.leader not in (None, self)
+        return self.world.leader not in (None, self) and not self.isolated
 
     def followers(self) -> int:
         if self.world.leader is not self:
             return 0
         return sum(host.synced for host in self.world.hosts) - 1
 
+    def electing(self) -> int:
+        """Return how many other servers listen at their election ports."""
+        return sum(other.up and not other.isolated for other in self.world.hosts if other is not self)
+
     def followers_of_another(self) -> int:
         """Return how many follow another server that answers this host as the leader."""
         leader = self.world.leader
-        return leader.followers() if leader is not None and leader is not self and leader.is_open() else 0
+        if leader is None or leader is self or self.isolated or not leader.is_open():
+            return 0
+        return leader.followers()
 
     def is_open(self) -> bool:
         return self.up and not self.frozen and not self.rules_by.get(FENCE_COMMENT) and not self.blocked_by
@@ -498,6 +587,8 @@ class Host:
     def write_observer_config(self) -> None:
         self._set_config(OBSERVER)
 
+    restore_config = write_observer_config
+
     def _set_config(self, config: str) -> None:
         # a server that runs keeps what it has read
         if not self.up:
@@ -510,9 +601,12 @@ class Host:
         self.data, self.last_acked = (0, 0, 0), 0
         return "moved"
 
-    def written(self) -> bool:
+    def written(self, _by_log_alone: bool = False) -> str:
         """Return whether this server's files have a write of Kafka since its promotion."""
-        return self.data[2] > 0
+        return "a write" if self.data[2] > 0 else ""
+
+    def write_myid(self) -> None:
+        pass
 
     def has_data(self) -> bool:
         return self.data != (0, 0, 0)
@@ -623,7 +717,7 @@ class Host:
         self.world.at(seconds, ended)
 
     def _start_server(self, process: Process) -> None:
-        if self.up or not self.powered:
+        if self.up or self.broken or not self.powered:
             self.world.back(process, None)
             return
 
@@ -641,7 +735,7 @@ class Host:
         self.world.back(process, None)
 
     def _started(self, started: int) -> None:
-        if self.starts == started and self.powered:
+        if self.starts == started and self.powered and not self.broken:
             self.config = self.next_config
             self.up = True
             self.world.say(f"{self.name}: its server runs as {self.config}")

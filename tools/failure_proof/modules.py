@@ -160,6 +160,7 @@ def patched(world: World, target: str) -> list[Any]:
         (kafka_wire, "unregister_broker", lambda _address, broker, *_given: stubs.unregister(world, broker)),
         (reassigning, "configs", lambda _admin: ({}, [])),
         (paths, "check_connectivity", lambda _targets, _timeout: []),
+        (paths, "answering", lambda _addresses, _timeout: []),
         (paths, "check_port", lambda _address: None),
         (stopped_node, "partition_epochs", lambda _file: {}),
         (stopped_node, "replica_logs", lambda _file: {}),

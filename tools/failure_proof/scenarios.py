@@ -69,6 +69,7 @@ SCENARIOS = {
             {"phase": "hybrid"},
         ),
         Scenario("zk_migrate", "zk_migrate", VERIFIED),
+        Scenario("zk_migrate_dead", "zk_migrate", {"zk_migrate_dead_hosts": "d3", **TOGETHER}),
         Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True, "accepted": ("d1",)}),
     )
 }

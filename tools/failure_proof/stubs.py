@@ -211,7 +211,8 @@ def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[s
     if isinstance(found, str):
         return {"failed": True, "msg": f"{found}.", "cut": _cut(member)}
     after = _member(world, host, **found) if found else member
-    return {"changed": after != member or state == "resumed", "cut": _cut(after), "moved": ""}
+    changed = after != member or state in ("resumed", "reserved")
+    return {"changed": changed, "cut": _cut(after), "moved": "", "moves": 1}
 
 
 def _cut_changes(member: dict[str, Any], args: dict[str, Any]) -> dict[str, Any] | str:
@@ -221,6 +222,8 @@ def _cut_changes(member: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]
         if seen in ensemble_cut.ACCEPTED:
             return f"this host is in state {seen}. Nothing was changed"
         return {"state": ensemble_cut.FENCED, "id": args["id"], "rules": 2, "verified": False}
+    if state == "reserved":
+        return {}
     if state == "healed":
         if seen in ensemble_cut.ACCEPTED:
             return f"this host accepted its promotion (state {seen}), so that its part of the cut stays"
@@ -279,7 +282,7 @@ def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -
     found = ensemble_cut.not_ready(args["hosts"], {"s1": server}, {})
     if found:
         return {"failed": True, "msg": f"{'; '.join(one.seen for one in found)}. Nothing was changed."}
-    times = {"deadline_s": 120.0, "estimate_s": 2.0, "timeout_ms": 18000}
+    times = {"deadline_s": 120.0, "estimate_s": 2.0, "start_s": 4.0, "timeout_ms": 18000}
     return {"changed": False, **times, "sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": []}
 
 

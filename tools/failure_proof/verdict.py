@@ -40,6 +40,7 @@ class Tolerated(NamedTuple):
 
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
+    Tolerated("zk_cut_check", "Read the source server's settings", "one source server that can be read is enough"),
 )
 # A voter that gives no snapshot of its log is named by the comparison, which is incomplete and closes the gate. Those
 # of the others are taken until there: archives in scratch directories, which the role removes.
