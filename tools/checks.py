@@ -199,7 +199,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("100,000 moves with faults", (PYTHON, "-m", "tools.cut_simulation"), 3600),
         Step(
             "each safeguard removed",
-            (PYTHON, "-m", "tools.cut_simulation", "--safeguards", "--schedules", "20000"),
+            (PYTHON, "-m", "tools.cut_simulation", "--safeguards", "--schedules", "50000"),
             1800,
         ),
     ),
