@@ -146,6 +146,14 @@ def test_what_the_files_do_not_show_is_unknown_and_says_why(copied):
         assert found.sides(key, copy) == (), "it is not read again"
 
 
+def owns(client, epoch):
+    """Give /controller to KRaft's leader of an epoch, or to ZooKeeper's controller: -1."""
+    if client.exists(znodes.CONTROLLER):
+        client.delete(znodes.CONTROLLER)
+    owner = {"version": 2, "brokerid": 101, "timestamp": "1", "kraftControllerEpoch": epoch}
+    client.create(znodes.CONTROLLER, json.dumps(owner).encode())
+
+
 def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_path):
     """KRaftMigrationDriver leaves it out (ZkTopicMigrationClient.iterateTopics), and deletes it in ZooKeeper."""
     with servers.workdir("copy_source_pending") as home, servers.zookeeper(home) as server:
@@ -159,9 +167,10 @@ def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_p
             client.create(f"{znodes.CONFIG}/topics/{topic}", config, makepath=True)
         values = own_zk_server.values_of(str(home / "zookeeper" / "zoo.cfg"))
         known, before = zk_trees.newest(values), client.last_zxid
+        owns(client, 5)  # in a migration that was taken back, before the deletion
+        owns(client, -1)
         client.create(f"{znodes.DELETE_TOPICS}/pending", makepath=True)
-        owner = {"version": 2, "brokerid": 101, "timestamp": "1", "kraftControllerEpoch": 5}
-        client.create(znodes.CONTROLLER, json.dumps(owner).encode(), ephemeral=True)
+        owns(client, 5)
         taken = zk_trees.take(values, str(tmp_path), before, {known["snapshot"]: known["zxid"]}, 10)
         client.stop()
         client.close()

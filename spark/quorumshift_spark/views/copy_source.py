@@ -84,26 +84,22 @@ class CopySource:
 
     def _moments(self, changes: zookeeper_log.Changes, copied: Copied) -> List[int]:
         """Return the zxid at which KRaft took over, and that of the end of the copy if it is logged."""
-        taken = next(
-            (
-                one.zxid
-                for one in changes.get(f"{self._chroot}{znodes.CONTROLLER}", ())
-                # a migration that was taken back may have had the same epoch
-                if one.zxid > self._before
-                and one.data
-                and znodes.controller(one.data)["kraft_controller_epoch"] == copied.epoch
-            ),
-            None,
-        )
+        taken = None
+        for change in changes.get(f"{self._chroot}{znodes.CONTROLLER}", ()):
+            epoch = (znodes.controller(change.data)["kraft_controller_epoch"] or 0) if change.data else None
+            if epoch is not None and epoch <= 0:
+                taken = None  # ZooKeeper's controller again: what was before is of a migration that was taken back
+            elif epoch == copied.epoch and taken is None and change.zxid > self._before:
+                taken = change.zxid
         if taken is None:
             raise ViewError(f"no transaction gives /controller to KRaft's epoch {copied.epoch}")
         ended = next(
             (
-                one.zxid
-                for one in changes.get(f"{self._chroot}{znodes.MIGRATION}", ())
-                if one.zxid > taken
-                and one.data
-                and (znodes.migration(one.data)["kraft_metadata_offset"] or -1) >= copied.offset
+                change.zxid
+                for change in changes.get(f"{self._chroot}{znodes.MIGRATION}", ())
+                if change.zxid > taken
+                and change.data
+                and (znodes.migration(change.data)["kraft_metadata_offset"] or -1) >= copied.offset
             ),
             None,
         )
