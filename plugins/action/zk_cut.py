@@ -52,6 +52,12 @@ class ActionModule(QuorumshiftAction):
             self.done(args, result)
         return result
 
+    def advice_if_unreachable(self):
+        if self._task.args.get("state") != "read":
+            return ""
+        dead = ",".join([*self.dead_destination_hosts(), self.host])
+        return f"Fix that and run again. If it is dead and the others are a majority: -e zk_migrate_dead_hosts={dead}"
+
     def _ordered(self, args):
         """Write the order, wait until the worker has carried it out, and return its record."""
         name, good = ORDERS[args["state"]]

@@ -115,7 +115,8 @@ class QuorumshiftAction(ActionBase):
                 raise
             # As a failure it reaches the step's rescue, and ends the playbook: Ansible starts the next play after an
             # unreachable host, and runs no rescue for it.
-            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {' '.join(str(error).split())}")})
+            said = ". ".join(filter(None, [" ".join(str(error).split()), self.advice_if_unreachable()]))
+            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said}")})
         except Exception as error:
             result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
@@ -381,6 +382,10 @@ class QuorumshiftAction(ActionBase):
         """Return a variable that is a list, or was typed as one with commas."""
         value = self.variable(name) or []
         return value.split(",") if isinstance(value, str) else list(value)
+
+    def advice_if_unreachable(self) -> str:
+        """Return what the operator can do where this task's host is unreachable, "" where there is nothing special."""
+        return ""
 
     def dead_destination_hosts(self) -> dict[str, int]:
         """Return the id of each host of the other ensemble's servers that the operator named dead."""

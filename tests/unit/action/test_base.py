@@ -197,3 +197,15 @@ def test_hosts_that_are_excluded_are_no_nodes(harness):
 def test_a_node_id_in_quotes_is_a_number(given, known):
     """As text it would equal no broker's id, and the check for equal ids would pass."""
     assert base.number(given) == known
+
+
+@pytest.mark.parametrize(("state", "says"), [("read", True), ("healed", False)])
+def test_a_destination_host_that_does_not_answer_may_be_named_dead(harness, monkeypatch, state, says):
+    def lost(_args):
+        raise AnsibleConnectionFailure("Connection timed out")
+
+    monkeypatch.setattr(harness, "_module", lost)
+    harness.variables["zk_migrate_dead_hosts"] = "b2"
+    result = harness.run("zk_cut", {"state": state}, {}, host="b1")
+    assert result["msg"].startswith("b1 is unreachable: Connection timed out")
+    assert ("-e zk_migrate_dead_hosts=b2,b1" in result["msg"]) is says
