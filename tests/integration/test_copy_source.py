@@ -108,8 +108,8 @@ def copied(tmp_path_factory):
         cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
         files = trees.Files("z1", "", "", {taken.snapshot: before}, taken.path, taken.sha256)
 
-        def copy_source(chroot="/kafka", cluster=cluster_id, at=before):
-            return CopySource(files, at, "", chroot, cluster, DIGESTS, ())
+        def copy_source(chroot="/kafka", cluster=cluster_id, at=before, **changes):
+            return CopySource(files._replace(**changes), at, "", chroot, cluster, DIGESTS, ())
 
         yield copy_source, Copied(1, seen["kraft_controller_epoch"]), live, client.last_zxid
 
@@ -139,10 +139,12 @@ def test_what_the_files_do_not_show_is_unknown_and_says_why(copied):
         ({"at": 0}, end, "none is known to be without transactions after zxid 0x0"),
         ({"cluster": "AAAAAAAAQsShqPpAhOVFDg"}, end, "not AAAAAAAAQsShqPpAhOVFDg"),
         ({"chroot": "/other"}, end, "no transaction gives /controller"),
+        ({"sha256": "0" * 64}, end, "SHA-256"),
+        ({"archive": "/nowhere"}, end, "No such file"),
     ):
         found = copy_source(**given)
         assert found.sides(key, copy) == ()
-        assert why in found.why and found.why.startswith("the files of z1 do not reach"), (given, found.why)
+        assert why in found.why and found.why.startswith("that of z1 does not: "), (given, found.why)
         assert found.sides(key, copy) == (), "it is not read again"
 
 

@@ -60,7 +60,7 @@ class CopySource:
             try:
                 self._read_expected({*self._expected, key}.difference(self._read), copied)
             except (*_ERRORS, archives.SnapshotError, ViewError, OSError, EOFError) as error:
-                self.why = f"the files of {self._files.name} do not reach back or on far enough ({error})"
+                self.why = f"that of {self._files.name} does not: {error}"
                 self._files = None
         return self._read.get(key, ())
 
