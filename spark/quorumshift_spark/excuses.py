@@ -170,9 +170,11 @@ class LogRecords(Protocol):
 
 
 class CopySource(Protocol):
-    """ZooKeeper as the initial copy found it (views.copy_source.CopySource). `why`: why that is unknown."""
+    """ZooKeeper as the initial copy found it (views.copy_source.CopySource). `why`: why that is unknown;
+    `record`: which transaction of which server's log shows it."""
 
     why: str
+    record: str
 
     def sides(self, key: Key, copied: Copied) -> Sequence[Side]:
         """Return an entity when the leader of the copy took /controller over, and when it had copied; none if unknown.
@@ -234,6 +236,10 @@ class Evidence:
         """Return an entity in ZooKeeper as the initial copy found it, see CopySource.sides; none if unknown."""
         copied = self.copied()
         return self._copy_source.sides(key, copied) if self._copy_source and copied else ()
+
+    def copy_record(self) -> str:
+        """Return which record shows what ZooKeeper had then."""
+        return self._copy_source.record if self._copy_source else ""
 
     def no_copy_source(self) -> str:
         """Return why it is not known what ZooKeeper had then, for the operator."""
@@ -443,10 +449,13 @@ def _under_kraft(
     if found:
         in_log = sides.get(rules.LOG, Absent({}))
         if any(_same_as_log(comparison, key, was, in_log) for was in found):
-            return _Found(True, "ZooKeeper had it so when KRaft took over", SOURCE_OF_COPY.name)
+            return _Found(
+                True, f"ZooKeeper had it so when KRaft took over ({evidence.copy_record()})", SOURCE_OF_COPY.name
+            )
         # Its last record is the creation of another topic of this name
         if _since_copy(key, sides, evidence) and all(_has_another_id(then, was) for was in found):
-            return _Found(True, "ZooKeeper did not have this topic any more when KRaft took over", SOURCE_OF_COPY.name)
+            why = f"ZooKeeper did not have this topic any more when KRaft took over ({evidence.copy_record()})"
+            return _Found(True, why, SOURCE_OF_COPY.name)
         return _Found(False)
     if evidence.is_copy_accepted:
         return _Found(True, ACCEPTED, ACCEPTED_COPY.name)

@@ -49,6 +49,7 @@ class CopySource:
         self._chroot = chroot
         self._expected: Set[Key] = set()
         self._read: Dict[Key, List[Side]] = {}
+        self.record = ""
 
     def expect(self, keys: Iterable[Key]) -> None:
         """Read these keys together, once one of them is asked for."""
@@ -70,7 +71,9 @@ class CopySource:
             base = zookeeper_files.snapshot_up_to(files.snapshots, self._before, files.processed)
             whole = zookeeper_log.Span(files.logs, None, files.snapshots)
             _zxid, changes, _nodes = zookeeper_files.replay(base, [whole], self._chroot, lambda _path: None)
-            for zxid in self._moments(changes, copied):
+            moments = self._moments(changes, copied)
+            self.record = f"zxid {moments[0]} in the log of {files.name}"
+            for zxid in moments:
                 view = _TreeView(files, base, zxid, *self._given)
                 view.probe()
                 wanted = [key for key in keys if key[0] != "broker"]

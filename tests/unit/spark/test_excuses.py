@@ -214,7 +214,7 @@ class Found:
     """ZooKeeper as the copy found it."""
 
     def __init__(self, *sides, why=""):
-        self._sides, self.why = sides, why
+        self._sides, self.why, self.record = sides, why, "zxid 9 in the log of z1"
 
     def sides(self, key, copied):
         assert copied == COPY
@@ -240,7 +240,10 @@ def test_the_source_of_the_copy_decides_about_what_changed_before_the_copy(sides
     accepts = expected == SKIPPED and accepted
     assert found.outcome == (MATCH if accepts else expected)
     if expected == MATCH:
-        assert found.excuse == excuses.SOURCE_OF_COPY.name and "when KRaft took over" in found.explained
+        assert (
+            found.excuse == excuses.SOURCE_OF_COPY.name
+            and "when KRaft took over (zxid 9 in the log of z1)" in found.explained
+        )
     elif expected == SKIPPED and not accepted:
         assert "would show it, but z1: no answer" in found.explained
 

@@ -90,7 +90,7 @@ _OF_ZOOKEEPER += ("partition_epoch",)
 class _Found(ZooKeeperView):
     """The tree as the copy found it: what quorumshift_spark.views.copy_source reads of files."""
 
-    why = ""
+    why = record = ""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
