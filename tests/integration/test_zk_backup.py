@@ -206,8 +206,12 @@ def test_torn_and_flipped_files_are_refused(kafka, tmp_path):
     for position in [10, 11, size - 1, size - 5] + [rng.randrange(10, size) for _unused in range(60)]:
         flipped = bytes([content[position] ^ 1 << rng.randrange(8)])
         path.write_bytes(content[:position] + flipped + content[position + 1 :])
-        with pytest.raises(backup_file.BackupBroken):
+        try:
             backup_file.Backup(str(path)).check()
+        except backup_file.BackupBroken:
+            continue
+        # a bit that means nothing, such as those that fill the last byte of deflate
+        assert gzip.decompress(path.read_bytes()) == gzip.decompress(content), position
     for length in [0, 1, 9, 20, size // 2, size - 1]:
         path.write_bytes(content[:length])
         with pytest.raises(backup_file.BackupBroken):

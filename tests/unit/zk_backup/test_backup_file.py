@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 
 import pytest
@@ -36,3 +38,32 @@ def test_line_contains_readable_data_and_acl():
 )
 def test_ancestors(chroot, ancestors):
     assert taking.ancestors_of(chroot) == ancestors
+
+
+def test_each_flipped_bit_is_refused_or_changes_nothing(tmp_path):
+    """By enumeration: deflate has bits that mean nothing, such as those that fill its last byte."""
+    header = {"quorumshift_zk_backup": backup_file.FORMAT, "cluster_id": "c", "taken_at": "t"}
+    nodes = [znodes.Znode(path, b"data of " + path.encode(), ACL, znodes.Stat(*range(11))) for path in ("/a", "/a/b")]
+    counts = backup_file.Counts()
+    for node in nodes:
+        counts.add(node)
+    body = json.dumps(header).encode() + b"\n" + b"".join(map(backup_file.line, nodes))
+    trailer = {**counts.totals(), "zxid": 7, "sha256": hashlib.sha256(body).hexdigest()}
+    content = body + json.dumps({"end": trailer}).encode() + b"\n"
+    path = tmp_path / "backup"
+    packed = gzip.compress(content, mtime=0)
+    path.write_bytes(packed)
+    backup_file.Backup(str(path)).check()
+    harmless = 0
+    # bytes 4 to 9 are gzip's time, flags and system
+    for bit in [*range(4 * 8), *range(10 * 8, len(packed) * 8)]:
+        flipped = bytearray(packed)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            backup_file.Backup(str(path)).check()
+        except backup_file.BackupBroken:
+            continue
+        assert gzip.decompress(flipped) == content, f"bit {bit} changed what is read"
+        harmless += 1
+    assert harmless < 16
