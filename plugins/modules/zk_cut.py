@@ -107,6 +107,12 @@ options:
       that may have accepted the promotion. The action plugin fills it in.
     type: dict
     default: {}
+  source_snapshots:
+    description: With O(state=begun), what M(quorumshift.kafka.zk_tree_snapshot) read of source servers before the cut,
+      C({host, snapshot, zxid}) each. The host keeps it for a later run that verifies the destination.
+    type: list
+    elements: dict
+    default: []
   one_promoted:
     description: With O(state=resumed), whether another destination server was promoted. A suspended host goes on only
       then.
@@ -154,7 +160,7 @@ cut:
     Of this host: C(state), C(id), C(reason), C(last) (the zxid to which its files lead), C(steps) with their times,
     C(waits) (what the worker waits for, as it was seen last),
     C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many rules it has),
-    C(verified), C(dead) (the hosts that were named dead when the cut began). With O(state=read), and where it is so,
+    C(verified), C(dead) (the hosts that were named dead when the cut began), O(source_snapshots). With O(state=read), and where it is so,
     C(opens) (the run said that all hosts accepted), C(written) (what Kafka wrote since), C(moves) (how many runs
     began to move brokers), C(taken_back_without) (hosts that were dead when this promotion was taken back), C(clean)
     (there is nothing of a cut, no data and no server).
@@ -244,6 +250,7 @@ def main():
             "first": {"type": "list", "elements": "str", "default": []},
             "first_s": {"type": "float", "default": 60},
             "dead": {"type": "dict", "default": {}},
+            "source_snapshots": {"type": "list", "elements": "dict", "default": []},
             "one_promoted": {"type": "bool", "default": False},
             "rolls_back": {"type": "bool", "default": False},
             "moves": {"type": "int"},

@@ -410,6 +410,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
     reached = yield ("reached",)
     record: Dict[str, Any] = {"id": spec["id"], "steps": [], "reason": "", "last": None, "brokers_lost": []}
     record["dead"] = dead
+    record["source_snapshots"] = list(spec.get("source_snapshots") or ())
     yield ("write_record", {**record, "brokers_watched": reached})
     yield ("add_drop_in",)
     deadline = (yield ("now",)) + spec["deadline_s"]
