@@ -302,3 +302,23 @@ def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):
         "them there: -e zk_migrate_remove_leftovers=true (9 s)"
     ]
     assert spark.artifacts.events()[-1]["name"] == "after_cut" and spark.artifacts.events()[-1]["result"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("log", "snapshots", "said"),
+    [({}, {}, True), ({}, {"z1": {"snapshot": 5, "zxid": 6}}, False), ({"offset": 7}, {}, False)],
+)
+def test_a_gate_before_the_copy_says_that_no_zookeeper_server_gave_its_snapshot(spark, log, snapshots, said):
+    def module(args):
+        written(args["output_dir"])
+        path = os.path.join(args["output_dir"], "result.json")
+        with open(path, encoding="ascii") as stream:
+            found = json.load(stream)
+        found["views"]["metadata_log"]["state"] = log
+        with open(path, "w", encoding="ascii") as stream:
+            json.dump(found, stream)
+        return result("pass")
+
+    spark._module = module
+    spark.run("spark_job", {**ARGS, "snapshots": snapshots})
+    assert any("No ZooKeeper server gave its snapshot" in line for line in spark.printed) is said
