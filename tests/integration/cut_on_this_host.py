@@ -140,7 +140,7 @@ def main():
     else:
         flush()
     if CASE == "flushed after":
-        while rules.rules_left(ensemble_cut.FENCE_COMMENT) < 4 and time.monotonic() < deadline:
+        while rules.rules_left(ensemble_cut.FENCE_COMMENT) < 6 and time.monotonic() < deadline:
             time.sleep(0.05)
     seen("flushed", *(("suspended",) if CASE in ("both", "broker") else ()))
     steps.carry_out(given(), cut_host.suspend)

@@ -40,7 +40,7 @@ def run(home, case):
 
 def test_the_deadline_undoes_everything(tmp_path):
     seen = run(tmp_path, "deadline")
-    assert [seen[step]["rules"] for step in ("begin", "cut", "deadline")] == [2, 3, 0]
+    assert [seen[step]["rules"] for step in ("begin", "cut", "deadline")] == [4, 5, 0]
     assert seen["deadline"]["state"] == "healed" and not seen["deadline"]["drop_in"]
 
 
@@ -55,7 +55,7 @@ def test_a_promotion_is_not_accepted_without_the_cut_or_with_other_files(tmp_pat
 
 def test_the_fence_is_made_again_while_the_second_one_holds(tmp_path):
     seen = run(tmp_path, "flushed after")
-    assert (seen["flushed"]["state"], seen["flushed"]["rules"], seen["flushed"]["runs"]) == ("promoting", 4, True)
+    assert (seen["flushed"]["state"], seen["flushed"]["rules"], seen["flushed"]["runs"]) == ("promoting", 6, True)
     assert (seen["suspend"]["state"], seen["suspend"]["runs"]) == ("suspended", False)
     assert seen["start"]["code"] == 1, "a suspended server does not start"
     assert (seen["take back"]["state"], seen["take back"]["rules"]) == ("healed", 0)
@@ -64,6 +64,6 @@ def test_the_fence_is_made_again_while_the_second_one_holds(tmp_path):
 @pytest.mark.parametrize("case", ["both", "broker"])
 def test_a_server_that_clients_may_have_reached_is_stopped(tmp_path, case):
     seen = run(tmp_path, case)
-    assert (seen["flushed"]["state"], seen["flushed"]["rules"]) == ("suspended", 4)
+    assert (seen["flushed"]["state"], seen["flushed"]["rules"]) == ("suspended", 6)
     assert "the fence was missing while the server ran" in seen["suspend"]["reason"] and not seen["suspend"]["runs"]
     assert (seen["take back"]["state"], seen["take back"]["drop_in"]) == ("healed", False)

@@ -42,7 +42,8 @@ CUT_COMMENT, FENCE_COMMENT = "quorumshift-cut", "quorumshift-fence"
 BLOCK_PREF = "81"  # of the policy rule that is the second fence
 PROBE_ADDRESS = "127.81.83.1"  # from which this host asks its own server while all other clients are fenced
 IPTABLES = ("iptables", "ip6tables")
-_REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
+_RESET = ("-j", "REJECT", "--reject-with", "tcp-reset")
+_UNREACHABLE = {"iptables": "icmp-port-unreachable", "ip6tables": "icmp6-port-unreachable"}
 
 # Seconds, measured: docs/zookeeper-to-zookeeper.md
 START_S, START_ZNODE_S, STEP_S, STEPS = 4.0, 1.1e-5, 0.4, 2.5  # two modules, and two orders by shell
@@ -61,12 +62,20 @@ class Rule(NamedTuple):
 
 
 def fence(ports: Iterable[str]) -> List[Rule]:
-    """Return the rules that reject all clients of these ports but `PROBE_ADDRESS`, those of the same host included."""
+    """Return the rules that reject all clients of these ports but `PROBE_ADDRESS`, those of the same host included.
+
+    Connections that are open are reset. A new one is refused by ICMP, since the second fence (`ip_rule`) keeps a reset
+    on this host too: a client would wait for its connection timeout at each fenced server, and its session would end
+    before it reached the one that serves.
+    """
     rules = []
     for port in ports:
         for command in IPTABLES:
             but = ["!", "-s", PROBE_ADDRESS] if command == "iptables" else []
-            rules.append(Rule(command, ["INPUT", "-p", "tcp", *but, "--dport", port, *_commented(FENCE_COMMENT)]))
+            clients = ["INPUT", "-p", "tcp", *but, "--dport", port]
+            rules.append(Rule(command, [*clients, *_commented(FENCE_COMMENT), *_RESET]))
+            refused = ["-j", "REJECT", "--reject-with", _UNREACHABLE[command]]
+            rules.append(Rule(command, [*clients, "--syn", *_commented(FENCE_COMMENT), *refused]))
     return rules
 
 
@@ -80,14 +89,14 @@ def cut(addresses: Iterable[str], ports: Iterable[str]) -> List[Rule]:
     return [
         Rule(
             "ip6tables" if ":" in address else "iptables",
-            ["OUTPUT", "-p", "tcp", "-d", address, *which, *_commented(CUT_COMMENT)],
+            ["OUTPUT", "-p", "tcp", "-d", address, *which, *_commented(CUT_COMMENT), *_RESET],
         )
         for address in addresses
     ]
 
 
 def _commented(comment: str) -> List[str]:
-    return ["-m", "comment", "--comment", comment, *_REJECT]
+    return ["-m", "comment", "--comment", comment]
 
 
 def inserted(rule: Rule) -> List[str]:

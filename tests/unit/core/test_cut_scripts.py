@@ -169,7 +169,7 @@ def test_fences_are_put_in_once(shell):
     shell.prepare(ensemble_cut.PROMOTING, False, True)
     script = ensemble_cut.fence_script(str(shell.home), FENCE, ["2181", "2182"])
     assert [shell.run(script) for _start in range(2)] == [0, 0]
-    assert [len((shell.home / f"{name}.rules").read_text().splitlines()) for name in ensemble_cut.IPTABLES] == [2, 2]
+    assert [len((shell.home / f"{name}.rules").read_text().splitlines()) for name in ensemble_cut.IPTABLES] == [3, 3]
     assert [len((shell.home / f"ip{family}.rules").read_text().splitlines()) for family in ("-4", "-6")] == [2, 2]
 
 
