@@ -72,6 +72,9 @@ class ActionModule(QuorumshiftAction):
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
+        finishes = not direction and screen.after(*self._newest(facts["nodes"], session))
+        if finishes:
+            result["next"] = finishes._asdict()
         result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK
         verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}
@@ -205,7 +208,7 @@ class ActionModule(QuorumshiftAction):
     def _run_lock(self, nodes, session, direction, idle):
         """Decide on the run lock; a run that will change something finds in its session what it has to lock."""
         cluster_id, force_unlock = session["cluster_id"] or "", self.variable("quorumshift_force_unlock") or ""
-        alive = process_identity.alive((run_lock.newest_in(nodes, cluster_id) or {}).get("process"))
+        _newest, alive = self._newest(nodes, session)
         # In plain ZooKeeper mode no direction can be reversed: a rollback that was killed then was at its end.
         reversible = direction if session["phase"] != phase.ZK else ""
         me = {"run": session["run"], "direction": reversible, "alive": alive}
@@ -222,6 +225,12 @@ class ActionModule(QuorumshiftAction):
             if verdict.over:
                 self.say(f"takes over the run lock of run {verdict.over}")
         return verdict
+
+    @staticmethod
+    def _newest(nodes, session):
+        """Return the newest run lock, and whether its run is at work (None if unknown)."""
+        newest = run_lock.newest_in(nodes, session["cluster_id"] or "")
+        return newest, process_identity.alive((newest or {}).get("process"))
 
     def _show(self, result, facts, target, newest, doubts, took, passed):
         """Print the screen of `status`, with what became of the run's plan before it."""

@@ -27,7 +27,8 @@ class ActionModule(QuorumshiftAction):
             return self.in_slices({**args, **self._lock()})
         events = self.artifacts().events()
         failure = run_outcome.outcome(events)
-        result = self.module({**args, "how": failure.task if failure else run_outcome.OK})
+        how = failure.task if failure else run_outcome.OK
+        result = self.module({**args, "how": how, "advice": run_outcome.advice(events) if failure else ""})
         if result.get("failed"):
             return result
         arbiter = (self.session.get("run_lock") or {}).get("hosts", [self.host])[0]
@@ -46,6 +47,7 @@ class ActionModule(QuorumshiftAction):
             "target": decided["target"],
             "excluded": decided["excluded"],
             "since": time.time(),
+            "playbook": identity.playbook(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

@@ -23,6 +23,7 @@ class ActionModule(QuorumshiftAction):
             "ended": self._end,
             "failed": self._fail,
             "lost": self._lost,
+            "advised": self._advise,
             "over": self._require,
         }
         return work[args["state"]](args)
@@ -54,6 +55,11 @@ class ActionModule(QuorumshiftAction):
             self.failed_at(self.step, run_outcome.lost(), host=host)
         return {"changed": False}
 
+    def _advise(self, args):
+        """Journal what the operator does next, where the step knows better than `_next`."""
+        self.artifacts().note("event", run_outcome.ADVISED, do=args["next_step"])
+        return {"changed": False}
+
     def _known(self):
         return {failure.host for failure in run_outcome.failures(self.artifacts().events())}
 
@@ -61,7 +67,8 @@ class ActionModule(QuorumshiftAction):
         """Fail where the run failed, with where, why and what to do."""
         failure = run_outcome.outcome(self.artifacts().events())
         if failure:
-            return {"failed": True, "msg": f"{failure.sentence}. {self._next()} Report: {self._artifacts().page}"}
+            following = run_outcome.advice(self.artifacts().events()) or self._next()
+            return {"failed": True, "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page}"}
         return {"changed": False}
 
     def _unended(self):

@@ -153,6 +153,8 @@ class RunLock(TypedDict, total=False):
     since: float
     closed: bool
     how: str
+    playbook: str  # the name of the one that the run is of
+    advice: str  # the next step that a failed run gave the operator; '' where its playbook is run again
     error: str
 
 

@@ -49,13 +49,16 @@ def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
     return wanted
 
 
-def close(path: str, run: str, how: str) -> bool:
-    """Close this run's lock in a host's directory; `how` the run ended goes into the journal. Return if it was open."""
+def close(path: str, run: str, how: str, advice: str = "") -> bool:
+    """Close this run's lock in a host's directory; `how` the run ended goes into the journal. Return if it was open.
+
+    `advice`: the next step that the run gave the operator."""
     current = read(path) or {}
     if current.get("run") != run or current.get("closed"):
         return False
     with host_state.locked(path):
-        host_state.write_json(os.path.join(path, host_state.RUN_LOCK), {**current, "closed": True, "how": how})
+        closed = {**current, "closed": True, "how": how, "advice": advice}
+        host_state.write_json(os.path.join(path, host_state.RUN_LOCK), closed)
         host_state.note(path, "ended", run, how=how)
     return True
 

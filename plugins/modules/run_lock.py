@@ -31,13 +31,8 @@ options:
     description: How the run ended, for the host's journal, with O(state=closed).
     type: str
     default: ok
-  stopped_at:
-    description:
-      - With O(state=closed), the name of the task at which the run failed. The task then fails, and so does the
-        playbook. Handled by the action plugin.
-    type: str
-  reason:
-    description: Why the run failed, for its journal. Handled by the action plugin.
+  advice:
+    description: With O(state=closed), the next step that a failed run gave the operator.
     type: str
     default: ""
   timeout_s:
@@ -103,8 +98,7 @@ def main():
             "run_lock": {"type": "dict"},
             "seen": {"type": "dict"},
             "how": {"type": "str", "default": "ok"},
-            "stopped_at": {"type": "str"},
-            "reason": {"type": "str", "default": ""},
+            "advice": {"type": "str", "default": ""},
             "timeout_s": {"type": "float", "default": 600},
             "carry": {"type": "dict", "default": {}},
             "config_file": {"type": "path"},
@@ -119,7 +113,7 @@ def main():
     try:
         path = host_state.directory(given["state_dir"], given["cluster_id"])
         if given["state"] == "closed":
-            run_locks.close(path, given["run"], given["how"])
+            run_locks.close(path, given["run"], given["how"], given["advice"])
             module.exit_json(changed=False, done=True)
         if given["config_file"]:
             # A file that cannot be read stops each change of this host. The preflight, which follows, names it

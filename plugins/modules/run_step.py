@@ -20,10 +20,15 @@ options:
       - V(ended) fails where a host of the batch was lost on the way.
       - V(failed) journals what failed on this host, in a step's rescue.
       - V(lost) journals which hosts of the step take no part in its rescue.
+      - V(advised) journals what the operator does next, where the step knows more than how to run the playbook again.
       - V(over) fails where the run failed, and says where, why and what to do.
     type: str
     required: true
-    choices: [begun, ended, failed, lost, over]
+    choices: [begun, ended, failed, lost, advised, over]
+  next_step:
+    description: With O(state=advised), what the operator does next, in sentences.
+    type: str
+    default: ""
   stopped_at:
     description: With O(state=failed), the name of the task that failed.
     type: str
@@ -63,7 +68,12 @@ def main():
     """Fail: the action plugin of the same name does all the work."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["begun", "ended", "failed", "lost", "over"]},
+            "state": {
+                "type": "str",
+                "required": True,
+                "choices": ["begun", "ended", "failed", "lost", "advised", "over"],
+            },
+            "next_step": {"type": "str", "default": ""},
             "stopped_at": {"type": "str"},
             "reason": {"type": "str", "default": ""},
             "answered": {"type": "list", "elements": "str", "default": []},

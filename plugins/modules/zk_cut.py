@@ -160,7 +160,8 @@ cut:
     Of this host: C(state), C(id), C(reason), C(last) (the zxid to which its files lead), C(steps) with their times,
     C(waits) (what the worker waits for, as it was seen last),
     C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many rules it has),
-    C(verified), C(dead) (the hosts that were named dead when the cut began), O(source_snapshots). With O(state=read), and where it is so,
+    C(verified), C(dead) (the hosts that were named dead when the cut began), O(source_snapshots). With O(state=read),
+    and where it is so,
     C(opens) (the run said that all hosts accepted), C(written) (what Kafka wrote since), C(moves) (how many runs
     began to move brokers), C(taken_back_without) (hosts that were dead when this promotion was taken back), C(clean)
     (there is nothing of a cut, no data and no server).

@@ -13,6 +13,7 @@ import getpass
 import os
 from typing import Mapping
 
+from ansible import context
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
 
 
@@ -48,6 +49,14 @@ def me() -> dict:
     """Return the holder that the run lock names. Called in an action plugin, whose parent is ansible-playbook."""
     job = next((os.environ[name] for name in ("AWX_JOB_ID", "JOB_ID", "TOWER_JOB_ID") if os.environ.get(name)), None)
     return {"user": getpass.getuser(), "host": os.uname().nodename, "job": job, "process": process(os.getppid())}
+
+
+def playbook() -> str:
+    """Return the name of the playbook that was started, without its directory, collection and ending; '' if there is
+    none."""
+    typed = os.path.basename((context.CLIARGS.get("args") or ("",))[0])
+    name = next((typed[: -len(ending)] for ending in (".yml", ".yaml") if typed.endswith(ending)), typed)
+    return name.rpartition(".")[2]
 
 
 def _started(pid: int) -> int:

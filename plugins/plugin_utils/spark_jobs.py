@@ -187,8 +187,8 @@ class MetadataParity(Job):
         snapshots = self.own.get("snapshots") or {}
         if zookeeper and not log and not snapshots:
             self.action.say(
-                "No ZooKeeper server gave its snapshot. What changes between this gate and the copy may be incomplete at "
-                "gate after_copy. The preflight says why: ansible-playbook playbooks/preflight.yml"
+                "No ZooKeeper server gave its snapshot. What changes between this gate and the copy may be incomplete "
+                "at gate after_copy. The preflight says why: ansible-playbook playbooks/preflight.yml"
             )
         baseline.keep_position(self.action.artifacts().cluster, log.get("offset"), zookeeper.get("zxid"), snapshots)
 

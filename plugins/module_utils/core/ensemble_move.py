@@ -209,9 +209,9 @@ def _findings(
             )
         ]
     if where == ROLLBACK and direction == FORWARD:
-        why = f", and whether {', '.join(unknown)} did is unknown" if unknown and len(accepted) == len(members) else ""
+        named = f" with -e zk_migrate_dead_hosts={','.join(unknown)}" if unknown else ""
         return [
-            Finding(f"{_partly(states, bool(why))}{why}", f"{ROLL_BACK}: it takes these promotions back"),
+            Finding(_partly(states, unknown), f"{ROLL_BACK}{named}: it takes these promotions back"),
         ]
     return []
 
@@ -241,22 +241,29 @@ def _notes(dead: Collection[str], where: str, shown_by: str) -> Iterator[str]:
         yield f"the destination serves without {names}: another host that fails takes Kafka's ZooKeeper away"
 
 
-def _partly(states: Mapping[str, str], unknown: bool = False) -> str:
+def _partly(states: Mapping[str, str], unknown: Collection[str] = ()) -> str:
+    """Say what a promotion that not all hosts accepted means for Kafka. `unknown`: hosts that gave no answer."""
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
+    others = set(states) - set(accepted) - set(unknown)
     if len(accepted) == len(states) and not unknown:
         return f"The promotion of {', '.join(accepted)} was suspended. Kafka reaches no destination server"
-    if len(accepted) == len(states):
-        return f"{', '.join(accepted)} accepted their promotion and stay fenced"
-    return f"{', '.join(accepted)} accepted their promotion and stay fenced. Kafka uses the other servers"
+    seen = f"{', '.join(accepted)} accepted their promotion and stay fenced"
+    if unknown:
+        seen += f", and whether {', '.join(sorted(unknown))} did is unknown"
+    return f"{seen}. Kafka uses {'the other servers' if others else 'no destination server that answers'}"
 
 
 def next_step(states: Mapping[str, str]) -> str:
-    """Return how the operator goes on after a cut that failed. `states`: of the hosts that took part in it."""
+    """Return how the operator goes on after a cut that failed. `states`: of the hosts that took part in it, UNKNOWN for
+    one that gave no answer."""
+    unknown = sorted(host for host, state in states.items() if state == UNKNOWN)
     where = standing(states)
+    dead = f"-e zk_migrate_dead_hosts={','.join(unknown)}" if unknown and 2 * len(unknown) < len(states) else ""
     if where == JOIN:
-        return "Fix the cause and run again."
+        return "Fix the cause and run again." + (f" If {', '.join(unknown)} is dead: {dead}." if dead else "")
     if where == ROLLBACK:
-        return f"{_partly(states)}. Run quorumshift.kafka.zk_rollback: it takes these promotions back."
+        more = f" If {', '.join(unknown)} is dead: with {dead}." if dead else ""
+        return f"{_partly(states, unknown)}. Run quorumshift.kafka.zk_rollback: it takes these promotions back.{more}"
     return "Run quorumshift.kafka.zk_migrate again: the run finishes the promotion."
 
 

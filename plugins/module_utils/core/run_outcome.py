@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Collection, Iterable, Mapping, NamedTuple
 
 _REFUSED = "Nothing more was done"  # the last words of a refusal
-FAILED, ENDED, OK = "failed", "ended", "ok"
+FAILED, ENDED, OK, ADVISED = "failed", "ended", "ok", "advised"
 STEP_BEGUN, STEP_ENDED = "step begun", "step ended"
 RESTART_BEGUN = "restart begun"
 
@@ -25,7 +25,7 @@ CLEAN_UPS: dict[str, Mapping[str, tuple]] = {
     "zk_cut": {"state": ("healed",)},  # a host that stays fenced serves no client until its deadline
     "zk_move_state": {"direction": ("none",)},  # says how to go on after the failure
     "run_lock": {"state": ("closed",)},
-    "run_step": {"state": ("failed", "lost", "over")},
+    "run_step": {"state": ("failed", "lost", "advised", "over")},
 }
 """What may still run after the run failed: {module: the options with which it is a clean-up}."""
 
@@ -66,6 +66,11 @@ def failures(events: Iterable[Mapping]) -> list[Failure]:
         for event in events
         if event.get("name") == FAILED
     ]
+
+
+def advice(events: Iterable[Mapping]) -> str:
+    """Return the newest next step that a failed step gave the operator; '' if none did."""
+    return next((str(event["do"]) for event in reversed(list(events)) if event.get("name") == ADVISED), "")
 
 
 def unended(events: Iterable[Mapping]) -> list[Mapping]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple, Sequence
 
-from ..facts import ClusterFacts, NodeFacts
-from . import advice, gates, phase, rollback
+from ..facts import ClusterFacts, NodeFacts, RunLock
+from . import advice, gates, phase, rollback, run_lock
 
 
 class Next(NamedTuple):
@@ -39,6 +39,23 @@ _STEPS = {
     phase.UNKNOWN: ("find the cause: evidence is missing or contradicts itself", None),
 }
 TO_PROVE = Next("finish the rollback: it was interrupted before its last gate", "rollback", False, target=rollback.ZK)
+_AGAIN = "finish what run {run} ended at: fix the cause, then run {playbook} again"
+
+
+def after(newest: RunLock | None, alive: bool | None) -> Next | None:
+    """Return the next step where the newest run failed or was killed, and the phase alone cannot name it: a restart, an
+    upgrade, a reassignment, a move between ensembles. None where the phase does. `alive`: whether the process of a lock
+    that is open is at work, None if unknown."""
+    if newest is None or newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN) or not newest.get("playbook"):
+        return None
+    if run_lock.ended_well(newest) or (not newest["closed"] and alive is not False):
+        return None
+    advice_given = newest.get("advice")
+    if advice_given:
+        return Next(advice_given[0].lower() + advice_given[1:].rstrip("."), None, False)
+    return Next(_AGAIN.format(**newest), newest["playbook"], False)
+
+
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # in later phases /migration does not move
 _WATCH = (
     "under-replicated and offline partitions stay at 0; clients see no new errors and no higher latency",

@@ -100,3 +100,11 @@ def test_check_mode_journals_nothing(harness):
     step(harness, "begun")
     step(harness, "over")
     assert harness.events() == []
+
+
+def test_the_end_says_what_the_failed_step_told_to_do(harness):
+    harness.session["run_lock"] = {"direction": "restart"}
+    step(harness, "begun")
+    step(harness, "advised", next_step="Run quorumshift.kafka.zk_rollback.")
+    said = step(harness, "over")["msg"]
+    assert "Run quorumshift.kafka.zk_rollback. Report:" in said and "same playbook" not in said

@@ -206,6 +206,15 @@ def test_all_addresses_of_a_dead_server_are_tried():
             {"z4": PROMOTING, "z5": HEALED},
             "z4 accepted their promotion and stay fenced. Kafka uses the other servers.",
         ),
+        (
+            {"z4": PROMOTING, "z5": PROMOTING, "z6": "unknown"},
+            "z4, z5 accepted their promotion and stay fenced, and whether z6 did is unknown. Kafka uses no destination "
+            "server that answers. Run quorumshift.kafka.zk_rollback: it takes these promotions back. If z6 is dead: "
+            "with -e zk_migrate_dead_hosts=z6.",
+        ),
+        ({"z4": PROMOTING, "z5": HEALED, "z6": "unknown"}, "z6 did is unknown. Kafka uses the other servers."),
+        ({"z4": HEALED, "z5": HEALED, "z6": "unknown"}, "run again. If z6 is dead: -e zk_migrate_dead_hosts=z6."),
+        ({"z4": HEALED, "z5": "unknown"}, "Fix the cause and run again."),  # no majority is left
         ({"z4": PROMOTING, "z5": SUSPENDED}, "The promotion of z4, z5 was suspended"),
         ({"z4": PROMOTED, "z5": PROMOTING}, "Run quorumshift.kafka.zk_migrate again"),
     ],

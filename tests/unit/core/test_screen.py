@@ -189,3 +189,42 @@ def test_an_interrupted_restart_comes_first():
     }
     step = screen.next_step(facts, phase.detect(facts), 0)
     assert step.text == "finish the interrupted restart on b2, then restart brokers in migration mode"
+
+
+def lock(**values):
+    return {"run": "r1", "direction": "restart", "playbook": "upgrade", "closed": True, "how": "Restart", **values}
+
+
+@pytest.mark.parametrize(
+    ("newest", "alive", "text", "playbook"),
+    [
+        (lock(), None, "finish what run r1 ended at: fix the cause, then run upgrade again", "upgrade"),
+        (
+            lock(closed=False, how=None),
+            False,
+            "finish what run r1 ended at: fix the cause, then run upgrade again",
+            "upgrade",
+        ),
+        (lock(direction="reassign", playbook="reassign"), None, "run reassign again", "reassign"),
+        (lock(advice="Run quorumshift.kafka.zk_rollback."), None, "run quorumshift.kafka.zk_rollback", None),
+    ],
+)
+def test_what_the_phase_cannot_name_is_finished_first(newest, alive, text, playbook):
+    following = screen.after(newest, alive)
+    assert following.text.endswith(text) and following.playbook == playbook
+
+
+@pytest.mark.parametrize(
+    ("newest", "alive"),
+    [
+        (None, None),
+        (lock(how="ok"), None),
+        (lock(closed=False, how=None), True),
+        (lock(closed=False, how=None), None),  # whether it is at work is not known
+        (lock(direction="forward", playbook="migrate"), None),
+        (lock(direction="back", playbook="rollback"), False),
+        (lock(playbook=""), None),
+    ],
+)
+def test_where_the_phase_names_the_next_step(newest, alive):
+    assert screen.after(newest, alive) is None
