@@ -206,6 +206,13 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "zk-to-zk": (
         Step("testbed reset, ensembles", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
         Step("moves with drills", (PYTHON, "-m", "tools.zk_to_zk"), 4500, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("testbed reset again", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
+        Step(
+            "a host dies in the cut",
+            (PYTHON, "-m", "tools.zk_to_zk", "--no-drills", "--dead-host"),
+            2700,
+            env={"TESTBED_VARIANT": "ensembles"},
+        ),
         Step("testbed down, ensembles", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "ensembles"}),
     ),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),

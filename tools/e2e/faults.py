@@ -202,6 +202,16 @@ def disk_full(testbed: Testbed, host: str, path: str, spare_kb: int = 1200 * 102
         _from_outside(host, f"rm -f {dump}; mount -o remount,size={size} {path}")
 
 
+def power_off(host: str) -> None:
+    """End a host at once, as a loss of power does: nothing is stopped, and no address answers."""
+    _podman(host, "kill")
+
+
+def power_on(host: str) -> None:
+    """Boot a host that was powered off: only what systemd starts at boot is up."""
+    _podman(host, "start")
+
+
 def _podman(host: str, *command: str) -> str:
     """Run a podman command on a host's container; return its output."""
     script = (

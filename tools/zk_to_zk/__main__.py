@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Move the testbed `ensembles` to its own ZooKeeper ensemble, with drills before the cut, while clients and
-another application run: `TESTBED_VARIANT=ensembles python -m tools.zk_to_zk [--only REGEX] [--no-drills] [--znodes N]`.
+another application run:
+`TESTBED_VARIANT=ensembles python -m tools.zk_to_zk [--only REGEX] [--no-drills] [--dead-host] [--znodes N]`.
 
 The testbed must be up and fresh. Logs and the result are in build/zk_to_zk.
 """
@@ -35,6 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="run the drills whose names match")
     parser.add_argument("--no-drills", action="store_true")
+    parser.add_argument("--dead-host", action="store_true", help="a destination host does not survive the last cut")
     parser.add_argument("--joined", action="store_true", help="the brokers are on the observers already")
     parser.add_argument("--znodes", type=int, default=0, help="load the source with this many znodes before")
     given = parser.parse_args()
@@ -46,11 +48,12 @@ def main() -> int:
         for name, drill in drills.DRILLS.items():
             if given.no_drills or not re.search(given.only, name):
                 continue
-            row = one(bed, name, drill)
-            rows.append(row)
-            print(f"{name:62} {row['result']:7} {row['s']:6.1f} s  {row['what']}", flush=True)
+            rows.append(one(bed, name, drill))
         before = bed.sessions(bed.destination)
-        moved(bed, "cut")
+        if given.dead_host:
+            rows.append(one(bed, "a destination host loses power in the last cut", drills.moved_without_a_dead_host))
+        else:
+            moved(bed, "cut")
         figures = cut_figures(bed, before)
         print(json.dumps(figures, indent=1), flush=True)
         refused = bed.playbook("zk_rollback", "rollback-after")
@@ -73,13 +76,15 @@ def main() -> int:
 
 
 def one(bed: Bed, name: str, drill: drills.Drill) -> dict:
-    """Run a drill; return its row."""
+    """Run a drill; print and return its row."""
     began = time.monotonic()
     try:
         what, result = drill(bed), "passed"
     except Exception as error:
         what, result = f"{type(error).__name__}: {error}", "FAILED"
-    return {"drill": name, "result": result, "s": round(time.monotonic() - began, 1), "what": what}
+    seconds = time.monotonic() - began
+    print(f"{name:62} {result:7} {seconds:6.1f} s  {what}", flush=True)
+    return {"drill": name, "result": result, "s": round(seconds, 1), "what": what}
 
 
 def moved(bed: Bed, log: str, *options: str) -> None:
@@ -99,7 +104,9 @@ def cut_figures(bed: Bed, before: dict[str, int]) -> dict:
     hosts = {}
     for host in DESTINATION:
         record = bed.record(host)
-        at = {step["name"]: step["at"] for step in record["steps"]}
+        at = {step["name"]: step["at"] for step in record.get("steps", ())}
+        if "fenced" not in at:  # joined after the cut
+            continue
         hosts[host] = {name: round(at[name] - at["fenced"], 2) for name in CUT_STEPS if name in at}
     after = bed.sessions(bed.destination)
     kept = sum(after.get(path) == session for path, session in before.items())

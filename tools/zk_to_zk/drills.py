@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Callable, Iterator
 
+from tools.e2e import faults
 from tools.e2e.testbed import wait_for
 from tools.zk_to_zk.bed import BROKERS, DESTINATION, SOURCE, STATE, Bed, kill
 
@@ -135,7 +136,7 @@ def one_not_promoted(bed: Bed) -> str:
     promoted, other = DESTINATION[:2], DESTINATION[2]
     process = bed.cut_alone("one")
     try:
-        with _ssh(bed, other, f"{_until('cut')}; systemctl kill --signal=STOP quorumshift-zk-cut"):
+        with _standing_still(bed, other, "cut"):
             assert process.wait() != 0, bed.log("one")[-3000:]
     finally:
         kill(process)
@@ -211,6 +212,106 @@ def taken_back(bed: Bed) -> str:
     return f"{seen}; taken back; moved again, {led}"
 
 
+def died(bed: Bed) -> str:
+    """A destination host loses power once it is fenced: the others heal themselves, and so does it once it has
+    booted."""
+    before, host = bed.sessions(bed.destination), DESTINATION[2]
+    process = bed.cut_alone("died")
+    try:
+        _power_off(bed, host, "fenced", process)
+        assert process.wait() != 0, bed.log("died")[-3000:]
+    finally:
+        kill(process)
+        faults.power_on(host)
+    assert f"If {host} is dead: -e zk_migrate_dead_hosts={host}" in bed.log("died"), bed.log("died")[-3000:]
+    wait_for(lambda: bed.mode(host) == "observer", LONG_S, f"{host} to be an observer again")
+    bed.run(host, f"sh {STATE}/heal.sh")  # as the next run does
+    return require_healed(bed, before)
+
+
+def died_while_the_others_promote(bed: Bed) -> str:
+    """A destination host loses power after the check, before it accepts its promotion, which the others accept: Kafka
+    reaches no ZooKeeper server. The command that the run prints takes their promotions back; the host comes back."""
+    host, others = DESTINATION[2], DESTINATION[:2]
+    process = bed.playbook("zk_migrate", "died-promoting")
+    try:
+        with _standing_still(bed, host, "cut"):
+            wait_for(
+                lambda: {bed.state(one) for one in others} == {"promoting"} or process.poll() is not None,
+                LONG_S,
+                "the promotion of the others",
+            )
+            faults.power_off(host)
+        assert process.wait() != 0, bed.log("died-promoting")[-3000:]
+    finally:
+        kill(process)
+    text = bed.log("died-promoting").rpartition("The run ended at")[2]
+    for said in ("Kafka uses no destination server that answers", "Run quorumshift.kafka.zk_rollback"):
+        assert said in text, text[-3000:]
+    dead = f"zk_migrate_dead_hosts={host}"
+    assert f"If {host} is dead: with -e {dead}" in text, text[-3000:]
+    assert bed.playbook("status", "status-promoting").wait() == 0
+    assert f"-e {dead}" in bed.log("status-promoting").rpartition("next:")[2], bed.log("status-promoting")[-2000:]
+    assert bed.playbook("zk_rollback", "rollback-promoting", dead).wait() == 0, bed.log("rollback-promoting")[-3000:]
+    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
+    faults.power_on(host)
+    wait_for(lambda: bed.run(host, "echo up") == "up", LONG_S, f"SSH to {host}")
+    again = bed.playbook("zk_migrate", "after-promoting", "zk_migrate_cut=false")
+    assert again.wait() == 0, bed.log("after-promoting")[-3000:]
+    assert set(bed.modes().values()) == {"observer"}, bed.modes()
+    return f"{', '.join(others)} accepted, {host} did not: rolled back without it; back, and moved again"
+
+
+def moved_without_a_dead_host(bed: Bed) -> str:
+    """The end of a move whose last cut a destination host does not survive: the others are promoted without it. It
+    returns with its old files, is refused, cleaned, and joins. A run of its own verifies that."""
+    host, living = DESTINATION[2], DESTINATION[:2]
+    servers, slash, chroot = bed.destination.partition("/")
+    address = bed.inventory.hosts[host]
+    short = ",".join(one for one in servers.split(",") if one.rpartition(":")[0] != address) + slash + chroot
+    process = bed.playbook("zk_migrate", "cut-died")
+    try:
+        _power_off(bed, host, "fenced", process)
+        assert process.wait() != 0, bed.log("cut-died")[-3000:]
+    finally:
+        kill(process)
+    text = bed.log("cut-died")
+    assert f"If {host} is dead: -e zk_migrate_dead_hosts={host}" in text.rpartition("The run ended at")[2], text[-3000:]
+    wait_for(lambda: {bed.state(one) for one in living} <= {"healed"}, 120, "the deadline of the others")
+    dead = (f"zk_migrate_dead_hosts={host}", f"zk_migrate_destination_connect={short}")
+    assert bed.playbook("zk_migrate", "cut-without", *dead).wait() == 0, bed.log("cut-without")[-3000:]
+    assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
+    faults.power_on(host)
+    wait_for(lambda: bed.run(host, "echo up") == "up", LONG_S, f"SSH to {host}")
+    assert bed.playbook("zk_migrate", "returned").wait() != 0, "a host that was left out came back unnoticed"
+    assert f"-e zk_migrate_clean_hosts={host}" in bed.log("returned"), bed.log("returned")[-3000:]
+    assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
+    cleaned = bed.playbook("zk_migrate", "cleaned", f"zk_migrate_clean_hosts={host}")
+    assert cleaned.wait() == 0, bed.log("cleaned")[-3000:]
+    assert "gate after_cut" in bed.log("cleaned"), bed.log("cleaned")[-3000:]
+    assert sorted(bed.modes().values()) == ["follower", "follower", "leader"], bed.modes()
+    assert not any(bed.rules(one) for one in DESTINATION)
+    return f"{host} lost power in the cut; moved without it; back, refused, cleaned, joined and verified"
+
+
+def _power_off(bed: Bed, host: str, state: str, process: subprocess.Popen) -> None:
+    """End a host that has reached a state, before its worker does more."""
+    with _standing_still(bed, host, state):
+        wait_for(lambda: bed.state(host) == state or process.poll() is not None, LONG_S, f"state {state} on {host}")
+        assert process.poll() is None, f"the run ended before {host} was {state}"
+        faults.power_off(host)
+
+
+@contextlib.contextmanager
+def _standing_still(bed: Bed, host: str, state: str) -> Iterator[None]:
+    """Stop a host's worker once it has reached a state."""
+    with _ssh(bed, host, f"{_until(state)}; systemctl kill --signal=STOP quorumshift-zk-cut") as stopping:
+        try:
+            yield
+        finally:
+            stopping.kill()
+
+
 def _moved_while_the_leader_changes(bed: Bed) -> str:
     """Move the brokers to the observers; restart the source's leader when the first one is there."""
     (leader,) = [host for host in SOURCE if bed.mode(host) == "leader"]
@@ -249,6 +350,8 @@ DRILLS: dict[str, Drill] = {
     "a worker hangs in the middle of the cut": hung,
     "a destination server is killed after the fence": server_killed,
     "one destination host is not promoted": one_not_promoted,
+    "a destination host loses power once it is fenced": died,
+    "a destination host loses power while the others are promoted": died_while_the_others_promote,
     "a rollback is killed, and run again; the source's leader changes in the next roll": taken_back,
 }
 
@@ -268,25 +371,31 @@ def _until(state: str) -> str:
 
 
 def _ssh(bed: Bed, host: str, command: str) -> subprocess.Popen:
-    return subprocess.Popen(bed.inventory.ssh(host, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return subprocess.Popen(bed.inventory.ssh(host, command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 @contextlib.contextmanager
 def _killed_at_the_fence(bed: Bed) -> Iterator[None]:
-    """Kill the last broker as soon as a destination host is fenced."""
-    with _ssh(bed, DESTINATION[0], f"{_until('fenced')}; echo fenced") as watching:
+    """Kill the last broker once a destination host is fenced, whose worker stands still until then: a question from
+    here may come late, when the check is over."""
+    worker = "pid=$(systemctl show --property=MainPID --value quorumshift-zk-cut)"
+    held = f"{_until('fenced')}; {worker}; kill -STOP $pid; echo fenced; read killed; kill -CONT $pid"
+    killed = "read fenced; systemctl kill --signal=KILL kafka; echo killed"
+    with _ssh(bed, DESTINATION[0], held) as holding, _ssh(bed, BROKERS[-1], killed) as killing:
 
         def run() -> None:
-            assert watching.stdout
-            if watching.stdout.readline():
-                bed.run(BROKERS[-1], "systemctl kill --signal=KILL kafka")
+            for reading, writing in ((holding, killing), (killing, holding)):
+                if reading.stdout.readline():
+                    writing.stdin.write(b"\n")
+                    writing.stdin.flush()
 
         thread = threading.Thread(target=run)
         thread.start()
         try:
             yield
         finally:
-            watching.kill()
+            holding.kill()
+            killing.kill()
             thread.join()
 
 
