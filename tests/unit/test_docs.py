@@ -13,7 +13,8 @@ import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
 
-from tools import reference, role_specs
+from tools import checks, reference, role_specs
+from tools.checkout import checkout_files
 
 ROOT = reference.ROOT
 PLUGINS_ASKED = re.compile(r"\bquorumshift_\w+")
@@ -45,6 +46,12 @@ GROUPS = re.compile(r"quorumshift_to_\w*")
 
 def documents() -> list[Path]:
     return [ROOT / "README.md", *reference.documents()]
+
+
+def of_contributors() -> list[Path]:
+    """Return the files that a contributor reads."""
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    return [ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", ROOT / "docs" / "architecture.md", *pages]
 
 
 def defaults() -> dict:
@@ -240,7 +247,9 @@ def anchors(path: Path) -> set[str]:
     return {reference.slug(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)}
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", sorted({*documents(), *of_contributors()}), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_relative_links_lead_somewhere(path):
     text = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -251,3 +260,77 @@ def test_relative_links_lead_somewhere(path):
         assert found.exists(), f"{target} does not exist"
         if anchor:
             assert anchor in anchors(found), f"{target}: no such heading"
+
+
+# What contributors read -----------------------------------------------------------------------------------------------
+
+_DEFINED = r"^(?:async )?(?:def |class )?{}\b"
+
+
+def missing_names(text: str, files: list[str]) -> list[str]:
+    """Return the files, folders, definitions, make targets and tools that a text names and the checkout lacks."""
+    folders = {name.rpartition("/")[0] for name in files}
+    folders |= {"/".join(folder.split("/")[:depth]) for folder in folders for depth in range(1, folder.count("/") + 2)}
+    top = {name.split("/")[0] for name in files}
+    base_names = {name.rpartition("/")[2] for name in files}
+    fenced = re.findall(r"^```.*?$(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    code = [*re.findall(r"`([^`\n]+)`", prose), *fenced]
+    found = []
+    for path in (word.rstrip("/") for part in code for word in re.split(r"[\s\[\]\"():]+", part)):
+        if "/" in path and path.split("/")[0] in top:
+            if path not in files and path not in folders:
+                found.append(path)
+        elif re.fullmatch(r"[\w-]+\.(py|yml|toml|md|in|txt)", path) and path not in base_names:
+            found.append(path)
+    # the name of a definition after the path of its file
+    for path, name in re.findall(r"`([\w./-]+\.py):(\w+)`", prose):
+        source = (ROOT / path).read_text(encoding="utf-8") if path in files else ""
+        if not re.search(_DEFINED.format(name), source, re.MULTILINE):
+            found.append(f"{path}:{name}")
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets |= set(checks.TARGETS)
+    for part in code:
+        found += [f"make {name}" for name in re.findall(r"^make ([a-z][\w-]*)", part, re.M) if name not in targets]
+        found += [
+            f"-m {name}"
+            for name in re.findall(r"-m (tools[\w.]*)", part)
+            if not {f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__main__.py"} & set(files)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("path", of_contributors(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_contributors_read_names_only_what_exists(path):
+    assert missing_names(path.read_text(encoding="utf-8"), checkout_files()) == []
+
+
+def test_names_that_do_not_exist_are_found():
+    text = """`plugins/nothing.py` `plugins/module_utils/core/phase.py:detect`
+`plugins/module_utils/core/phase.py:nothing` `nothing.yml` `step.yml` `plugins` `make nothing` `make lint` `build/TARGET/summary.json` `tests/unit/` `a/b`
+
+```
+.venv/bin/python -m pytest -q tests/unit/nothing.py tests/unit/core
+.venv/bin/python -m tools.nothing && .venv/bin/python -m tools.crash_tests
+make nowhere
+```
+"""
+    assert sorted(missing_names(text, checkout_files())) == [
+        "-m tools.nothing",
+        "make nothing",
+        "make nowhere",
+        "nothing.yml",
+        "plugins/module_utils/core/phase.py:nothing",
+        "plugins/nothing.py",
+        "tests/unit/nothing.py",
+    ]
+
+
+def test_a_decision_is_listed_and_fits_on_a_screen():
+    pages = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    listed = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert f"({page.name})" in listed and len(text.splitlines()) <= 40, page.name
+        parts = re.findall(r"^\*\*([\w ]+)\.\*\*", text, re.MULTILINE)
+        assert parts == ["Context", "Decision", "What it costs", "Instead of", "See"], page.name
