@@ -222,7 +222,7 @@ def died(bed: Bed) -> str:
         assert process.wait() != 0, bed.log("died")[-3000:]
     finally:
         kill(process)
-        faults.power_on(host)
+        _power_on(bed, host)
     assert f"If {host} is dead: -e zk_migrate_dead_hosts={host}" in bed.log("died"), bed.log("died")[-3000:]
     wait_for(lambda: bed.mode(host) == "observer", LONG_S, f"{host} to be an observer again")
     bed.run(host, f"sh {STATE}/heal.sh")  # as the next run does
@@ -254,8 +254,7 @@ def died_while_the_others_promote(bed: Bed) -> str:
     assert f"-e {dead}" in bed.log("status-promoting").rpartition("next:")[2], bed.log("status-promoting")[-2000:]
     assert bed.playbook("zk_rollback", "rollback-promoting", dead).wait() == 0, bed.log("rollback-promoting")[-3000:]
     assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
-    faults.power_on(host)
-    wait_for(lambda: bed.run(host, "echo up") == "up", LONG_S, f"SSH to {host}")
+    _power_on(bed, host)
     again = bed.playbook("zk_migrate", "after-promoting", "zk_migrate_cut=false")
     assert again.wait() == 0, bed.log("after-promoting")[-3000:]
     assert set(bed.modes().values()) == {"observer"}, bed.modes()
@@ -281,8 +280,7 @@ def moved_without_a_dead_host(bed: Bed) -> str:
     dead = (f"zk_migrate_dead_hosts={host}", f"zk_migrate_destination_connect={short}")
     assert bed.playbook("zk_migrate", "cut-without", *dead).wait() == 0, bed.log("cut-without")[-3000:]
     assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
-    faults.power_on(host)
-    wait_for(lambda: bed.run(host, "echo up") == "up", LONG_S, f"SSH to {host}")
+    _power_on(bed, host)
     assert bed.playbook("zk_migrate", "returned").wait() != 0, "a host that was left out came back unnoticed"
     assert f"-e zk_migrate_clean_hosts={host}" in bed.log("returned"), bed.log("returned")[-3000:]
     assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
@@ -300,6 +298,13 @@ def _power_off(bed: Bed, host: str, state: str, process: subprocess.Popen) -> No
         wait_for(lambda: bed.state(host) == state or process.poll() is not None, LONG_S, f"state {state} on {host}")
         assert process.poll() is None, f"the run ended before {host} was {state}"
         faults.power_off(host)
+
+
+def _power_on(bed: Bed, host: str) -> None:
+    """Boot a host; its ZooKeeper server is started, since the testbed's unit is not enabled."""
+    faults.power_on(host)
+    wait_for(lambda: bed.run(host, "echo up") == "up", LONG_S, f"SSH to {host}")
+    bed.run(host, "systemctl start zookeeper")
 
 
 @contextlib.contextmanager
