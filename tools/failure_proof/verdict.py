@@ -49,6 +49,7 @@ OF_ONE_VOTER = (
     "Wait for the snapshots on the other voters",
     "Fetch the snapshots of the other voters",
 )
+REMOVALS = ("Remove the snapshots from the other voters", "Remove what Ansible keeps of the snapshots' jobs")
 SNAPSHOT = ("metadata_snapshot", None)
 CLOSED = ("run_lock", "closed")
 UNREGISTER = "Remove the broker's registration from the quorum"
@@ -223,9 +224,19 @@ def taken(calls: list[dict[str, Any]]) -> set[str]:
 def was_done(calls: list[dict[str, Any]]) -> bool:
     """Return whether the first failure was in the last task of a run, which closes the locks. What the run was to do is
     done then, and a lock that is closed on one host is closed for the cluster. So the run ended well, with an exit code
-    that is not 0 and a message about that host."""
-    first = next((one for one in calls if one.get("injected")), None)
-    return first is not None and signature(first) == CLOSED and first["task"].endswith("Close the run lock")
+    that is not 0 and a message about that host. A host that is lost where the run asks nothing of it but to remove what
+    it no longer needs (REMOVALS) fails the task that needs it next."""
+    ended = [one for one in calls if one["at"] == "end"]
+    first = next((index for index, one in enumerate(ended) if one.get("injected")), None)
+    if first is None:
+        return False
+    failed = ended[first]
+    if failed["injected"] in boundary.LOSES and failed["task"].endswith(REMOVALS):
+        later = (one for one in ended[first + 1 :] if one["target"] == failed["target"])
+        failed = next((one for one in later if not one["task"].endswith(REMOVALS)), failed)
+        if failed["host"] != failed["target"]:  # the rescue closes the locks of the others from one host
+            return False
+    return signature(failed) == CLOSED and failed["task"].endswith("Close the run lock")
 
 
 def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], injected: list[dict]) -> list[str]:

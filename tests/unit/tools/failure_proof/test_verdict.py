@@ -180,6 +180,20 @@ def test_a_lock_that_could_not_be_closed_once_the_work_was_done(world):
     assert shown == ["the run closes its locks before its work is done"]
 
 
+@pytest.mark.parametrize("closes, done", [("b1", True), ("b2", False)])
+def test_a_host_that_is_lost_while_a_left_over_is_removed(world, closes, done):
+    """It fails the closing of its lock, the next call that needs it. In the rescue another host closes the lock."""
+    (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
+    boundary.calls_file(world, "run").unlink()
+    removal = {"module": "file", "does": "absent", "play": 8, "host": "localhost"}
+    call(world, **removal, task=f"role : {verdict.REMOVALS[1]}", injected=UNREACHABLE, result=UNREACHABLE)
+    closing = {"module": "run_lock", "does": "closed", "task": "role : Close the run lock", "play": 9}
+    call(world, **closing, host=closes, result="unreachable")
+    lock(world, "b1", closed=False)
+    lock(world, "b2", closed=True, how="ok")
+    assert (found(world, kind=UNREACHABLE) == []) is done
+
+
 @pytest.mark.parametrize(
     "command, expected",
     [
