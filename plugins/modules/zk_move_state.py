@@ -117,6 +117,10 @@ verify:
   description: Whether the destination serves, and no run has verified it.
   type: bool
   returned: success
+promotion:
+  description: C({id, last}) of the promotion that hosts in RV(add) join, its cut and the zxid to which its files led.
+  type: dict
+  returned: success
 server_ids:
   description: The ids of O(destination_servers) but those in O(dead), as numbers.
   type: list

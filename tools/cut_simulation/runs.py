@@ -190,9 +190,8 @@ class Run:
             yield from self.roll(set(self.living))
             yield from self.cut()
         for host in self.hosts(decision.add):
-            (known, *_same) = [one["id"] for one in found.values() if one["id"]]
-            last = max(one["last"] or 0 for one in found.values())
-            added = {**spec(host, known), "zxids": {host.name: last}}
+            joined = decision.promotion
+            added = {**spec(host, joined["id"]), "zxids": {host.name: joined["last"]}}
             self.require((yield from self.everywhere(lambda _host, given=added: cut_host.add(given), [host])))
         found = yield from self.read()
         decision = self.decide(found, "none")

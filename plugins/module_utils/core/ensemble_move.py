@@ -41,8 +41,9 @@ class Decision(NamedTuple):
     Lists of hosts: `resume` goes on with its promotion, `suspend` keeps it from going on, `take_back` undoes it, `heal`
     undoes a cut, `clean` loses what it has of an earlier promotion, `add` then joins the ensemble that serves;
     `going_on`: hosts that may still be promoted. `one_promoted`: whether a host was promoted; `verify`: whether the
-    destination serves and no run has verified it; `findings`: what ends the run, with nothing changed; `notes`: what
-    the operator must know.
+    destination serves and no run has verified it; `promotion`: {id, last}, its cut and the zxid to which the files of
+    the most advanced host led, '' and 0 where no host was promoted; `findings`: what ends the run, with nothing
+    changed; `notes`: what the operator must know.
     """
 
     standing: str
@@ -55,6 +56,7 @@ class Decision(NamedTuple):
     going_on: List[str]
     one_promoted: bool
     verify: bool
+    promotion: Dict[str, Any]
     findings: List[Finding]
     notes: List[str]
 
@@ -108,6 +110,10 @@ def decide(
         sorted(host for host, state in states.items() if state in (PROMOTING, *UNDONE_BY_ITSELF)),
         bool(promoted or shown_by),
         where == SERVED and not all(one.get("verified") for one in members.values()),
+        {
+            "id": next((members[host].get("id") or "" for host in promoted), ""),
+            "last": max((int(members[host].get("last") or 0) for host in promoted), default=0),
+        },
         findings,
         list(_notes(dead, where, shown_by)),
     )

@@ -66,6 +66,18 @@ def test_what_was_left_is_named():
     assert ensemble_move.decide(left, FORWARD).heal == ["z4"]
 
 
+@pytest.mark.parametrize("returned", ["z4", "z5", "z6"])
+def test_a_host_joins_the_promotion_of_the_others_and_not_the_cut_that_it_died_in(returned):
+    old = {**read(HEALED, verified=False), "id": "died", "last": 99}
+    hosts = {host: {**read(PROMOTED), "id": "cut", "last": 7, "dead": [returned]} for host in ("z4", "z5", "z6")}
+    decision = ensemble_move.decide({**hosts, returned: old}, FORWARD, cleaned=[returned])
+    assert (decision.clean, decision.add) == ([returned], [returned])
+    assert decision.promotion == {"id": "cut", "last": 7}
+    joined = {**read(PROMOTED, verified=False), "id": decision.promotion["id"], "last": 7}
+    after = ensemble_move.decide({**hosts, returned: joined}, FORWARD)
+    assert after.verify and not after.findings
+
+
 # --- hosts that are dead ----------------------------------------------------------------------------------------
 
 
