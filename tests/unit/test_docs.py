@@ -307,7 +307,8 @@ def test_what_contributors_read_names_only_what_exists(path):
 
 def test_names_that_do_not_exist_are_found():
     text = """`plugins/nothing.py` `plugins/module_utils/core/phase.py:detect`
-`plugins/module_utils/core/phase.py:nothing` `nothing.yml` `step.yml` `plugins` `make nothing` `make lint` `build/TARGET/summary.json` `tests/unit/` `a/b`
+`plugins/module_utils/core/phase.py:nothing` `nothing.yml` `step.yml` `plugins` `make nothing`
+`make lint` `build/TARGET/summary.json` `tests/unit/` `a/b`
 
 ```
 .venv/bin/python -m pytest -q tests/unit/nothing.py tests/unit/core
