@@ -43,8 +43,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sample", action="store_true", help="one case of each scenario of a group, unrecorded")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--forked", action="store_true", help="let every worker be a process, as Ansible does")
     parser.add_argument("--recorded", action="store_true", help="use the calls that the last run recorded")
     parser.add_argument("--continued", action="store_true", help="go on with a run that was interrupted")
+    parser.add_argument("--compare", type=int, default=0, help="cases of each scenario that run in both ways")
     parser.add_argument("command", nargs="*", help="replay SCENARIO CALL=KIND [CALL=KIND]")
     given = parser.parse_args(arguments)
     engine.prepare(engine.ROOT / ".build" / "failure-proof" / "home")
@@ -54,6 +56,11 @@ def main(arguments: list[str]) -> int:
         return _replay(cases, given.command[1:])
     seed = given.seed if given.seed is not None else random.randrange(10**6)
     print(f"seed {seed}", flush=True)
+    if given.compare:
+        names = given.scenario or list(scenarios.SCENARIOS)
+        differences = [text for name in names for text in cases.compare(name, given.compare, seed)]
+        print("\n".join([*differences, f"{given.compare} cases of {len(names)} scenarios, {len(differences)} differ"]))
+        return 1 if differences else 0
     began = time.monotonic()
     earlier = cases.earlier_results() if given.continued else []
     shutil.rmtree(RUN, ignore_errors=True)
@@ -86,7 +93,7 @@ def _replay(cases: Any, words: list[str]) -> int:
     """Run one case and show everything of it."""
     result, root = cases.replay(words)
     print((root / "output-run.txt").read_text(errors="replace"))
-    print(json.dumps(result, indent=1))
+    print(json.dumps({key: value for key, value in result.items() if key != "calls"}, indent=1))
     for text in result["violations"]:
         print(f"violation: {text}")
     print(f"the world is in {root}")

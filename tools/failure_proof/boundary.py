@@ -60,7 +60,10 @@ class Run:
 
     world: World
     name = "run"  # of the file of calls
-    play = plays = 0
+    play = plays = step = 0  # a step is a task on its hosts; they are counted in each batch of plays
+    forked = True  # every worker is a process (tools.failure_proof.workers)
+    before_play: Any = None
+    before_step: Any = None
     control = 0  # process id
     faults: dict[Key, str] = {}  # noqa: RUF012
     blind: tuple[int, int, str] | None = None  # the call of this number in this batch of plays fails in this way
@@ -141,6 +144,7 @@ def call(given: dict[str, Any]) -> tuple[int, bytes, bytes]:
     world, target, args = Run.world, given["target"], given["args"]
     line = {
         "play": Run.play,
+        "step": Run.step,
         "host": given["host"],
         "target": target,
         "task": given["task"],

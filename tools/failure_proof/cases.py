@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.failure_proof import boundary, engine, modules, scenarios, verdict
+from tools.failure_proof import boundary, engine, modules, scenarios, verdict, warm, workers
 from tools.failure_proof.boundary import KILLED, KINDS, UNREACHABLE, UNREACHABLE_AFTER, WORKER_LOST, Key
 from tools.failure_proof.engine import Snapshot, Spawner
 from tools.failure_proof.scenarios import Scenario
@@ -41,11 +41,6 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join([self.scenario, *(f"{key}={kind}" for key, kind in self.faults)])
-
-    @property
-    def play(self) -> int:
-        """Return the batch of a play in which the first failure is."""
-        return min(key.play for key, _kind in self.faults)
 
     @property
     def kind(self) -> str:
@@ -192,7 +187,7 @@ def run_scenario(
     wanted = {str(case) for case in chosen.cases}
     done = {one["case"]: one for one in earlier if one["case"] in wanted}
     left = [case for case in chosen.cases if str(case) not in done]
-    return chosen, [*done.values(), *run_all(name, left, given.jobs, given.rerun, seed)]
+    return chosen, [*done.values(), *run_all(name, left, given.jobs, given.rerun, seed, given.forked)]
 
 
 def keep(result: dict[str, Any], path: Path = ALL_RESULTS) -> None:
@@ -241,7 +236,7 @@ def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]
                 code = 1
                 try:
                     scenario = scenarios.SCENARIOS[name]
-                    walk = Walk(scenario, begun(scenario), verdict.UNKNOWN, [], 0, 0.0, seed)
+                    walk = Walk(scenario, begun(scenario), verdict.UNKNOWN, [], 0, None, seed)
                     walk.samples = [wanted]
                     walk.run()
                     code = 0
@@ -264,11 +259,16 @@ def sample(seed: int, jobs: int) -> tuple[dict[str, Chosen], list[dict[str, Any]
     return chosen, results
 
 
-def run_all(name: str, cases: list[Case], jobs: int, rerun: float, seed: int) -> list[dict[str, Any]]:
+def run_all(
+    name: str, cases: list[Case], jobs: int, rerun: float, seed: int, forked: bool = False
+) -> list[dict[str, Any]]:
     """Run the cases of a scenario in as many processes as `jobs`; return their results."""
     begun(scenarios.SCENARIOS[name])
+    warm.read_templates()
     # neighbours go together: a walk ends with its last case
-    ordered = sorted(cases, key=lambda case: case.play)
+    known = recorded(scenarios.SCENARIOS[name])
+    steps = {call["key"]: (call["play"], call["step"]) for call in known.calls}
+    ordered = sorted(cases, key=lambda case: min(steps[str(key)] for key, _kind in case.faults))
     size = max(1, min(PART, -(-len(ordered) // jobs)))
     parts = [(number, ordered[begin : begin + size]) for number, begin in enumerate(range(0, len(ordered), size))]
     running: dict[int, tuple] = {}
@@ -281,8 +281,7 @@ def run_all(name: str, cases: list[Case], jobs: int, rerun: float, seed: int) ->
                 code = 1
                 try:
                     scenario = scenarios.SCENARIOS[name]
-                    known = recorded(scenario)
-                    Walk(scenario, WORLDS / name, known, listed, number, rerun, seed).run()
+                    Walk(scenario, WORLDS / name, known, listed, number, rerun, seed, forked=forked).run()
                     code = 0
                 except Exception:
                     traceback.print_exc()
@@ -305,6 +304,56 @@ def run_all(name: str, cases: list[Case], jobs: int, rerun: float, seed: int) ->
         broken = sum(bool(one["violations"]) for one in found)
         print(f"{name} {number}: {len(found)} cases, {broken} with a violation", flush=True)
     return results
+
+
+def whole(case: Case, recorded: verdict.Clean) -> dict[str, Any]:
+    """Run a case from the begin of its run, with a process for each worker; return its result as a walk would."""
+    scenario = scenarios.SCENARIOS[case.scenario]
+    walk = Walk(scenario, begun(scenario), recorded, [], 998, None, 0, keep=True, forked=True)
+    walk.spawner, walk.sampled = Spawner(), True
+    given = scenario.given(walk.world)
+    code, _seconds = walk.spawner.play(walk.world, "run", scenario.playbook, given, dict(case.faults))
+    result = walk._evaluated(case, code)
+    walk.spawner.end()
+    return result
+
+
+def compare(name: str, number: int, seed: int, only: Iterable[Case] = ()) -> list[str]:
+    """Run cases from the begin of their run, with processes for workers, and as an enumeration runs them. Return where
+    exit code, verdict, next command, or a call differ."""
+    scenario, spawner = scenarios.SCENARIOS[name], Spawner()
+    if not is_recorded(name):
+        record(scenario, spawner)
+    spawner.end()
+    known = recorded(scenario)
+    choice = random.Random(f"{seed} {name}")
+    picked = list(only) or [*choice.sample(alone(name, known), number - 1), *choice.sample(pairs(name, known), 1)]
+    found = []
+    for case in picked:
+        first = whole(case, known)
+        (second,) = Walk(scenario, begun(scenario), known, [case], 997, None, seed, keep=True).run()
+        for key in ("exit_code", "violations", "next", "calls"):
+            one, other = first[key], second[key]
+            if one == other:
+                continue
+            if key == "calls":
+                one, other = [text for text in one if text not in other], [text for text in other if text not in one]
+            found.append(f"{case}: {key}: {one!r} from the begin, {other!r} from the step")
+        print(f"{case}: {'differs' if found and found[-1].startswith(str(case)) else 'equal'}", flush=True)
+    return found
+
+
+def done_in(world: World) -> list[str]:
+    """Return what the calls of a run did, without their times, in an order that does not depend on them. Left out is
+    how far the hosts came in the task that failed, which they ran at the same time, and what a clean-up found."""
+    ended = [one for one in boundary.read_calls(world, "run") if one["at"] == "end"]
+    together = {(one["play"], one["step"]) for one in ended if one.get("injected")}
+    names = ("play", "host", "target", "task", "module", "does", "check")
+    return sorted(
+        " ".join([*(str(one[name]) for name in names), str(one["mutated"] and not verdict.is_clean_up(one))])
+        for one in ended
+        if (one["play"], one["step"]) not in together
+    )
 
 
 def results_file(name: str, number: int) -> Path:
@@ -337,7 +386,7 @@ class Sample(NamedTuple):
 
 class Walk:
     """A run without a failure from which cases fork off; `rerun`: the share of cases after which the run is repeated
-    where the kind does not ask for it."""
+    where the kind does not ask for it, None for no case."""
 
     def __init__(
         self,
@@ -346,14 +395,17 @@ class Walk:
         recorded: verdict.Clean,
         cases: Iterable[Case],
         number: int,
-        rerun: float,
+        rerun: float | None,
         seed: int,
         keep: bool = False,
+        forked: bool = False,
     ) -> None:
         self.scenario, self.recorded, self.rerun, self.seed, self.keep = scenario, recorded, rerun, seed, keep
-        self.cases: dict[int, list[Case]] = {}
+        self.forked, self.snapshot = forked, None
+        self.cases: dict[tuple[int, int], list[Case]] = {}
+        steps = {call["key"]: (call["play"], call["step"]) for call in recorded.calls}
         for case in cases:
-            self.cases.setdefault(case.play, []).append(case)
+            self.cases.setdefault(min(steps[str(key)] for key, _kind in case.faults), []).append(case)
         self.root = base.with_name(f"{base.name}-{number}")
         relocate(base, self.root)
         self.world = World(self.root)
@@ -369,13 +421,14 @@ class Walk:
 
         def work() -> int:
             boundary.Run.faults = {}
-            return engine.play(
-                self.world, "run", self.scenario.playbook, self.scenario.given(self.world), self._before_play
-            )
+            given, hooks = self.scenario.given(self.world), {"before_step": self._before_step}
+            if self.sampled:
+                hooks = {"before_play": self._sample}
+            return engine.play(self.world, "run", self.scenario.playbook, given, self.forked or self.sampled, **hooks)
 
         total = sum(map(len, self.cases.values())) + len(self.samples)
         code, _seconds = engine.forked(
-            work, self.root / "output-walk.txt", 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S)
+            work, self.results.with_suffix(".txt"), 60 + total * (engine.CASE_LIMIT_S + engine.RUN_LIMIT_S)
         )
         self.spawner.end()
         lines = self.results.read_text().splitlines() if self.results.exists() else []
@@ -416,19 +469,20 @@ class Walk:
         if not any(one.get("injected") for one in boundary.read_calls(self.world, "run")):
             os._exit(0)
 
-    def _before_play(self, manager: Any) -> None:
-        if self.samples:
-            self._sample(manager)
-            return
-        cases = self.cases.pop(boundary.Run.play, [])
+    def _before_step(self, strategy: Any) -> None:
+        cases = self.cases.pop((boundary.Run.play, boundary.Run.step), [])
         if not cases:
             return
-        snapshot = Snapshot(self.root)
+        workers.join(strategy)
+        if self.snapshot is None:
+            self.snapshot = Snapshot(self.root)
+        else:
+            self.snapshot.update()
         for case in cases:
             began, cpu = time.monotonic(), engine.cpu_of_children() + self.spawner.cpu_s
             child = os.fork()
             if child == 0:
-                self._become(case, manager)
+                self._become(case, strategy._tqm, strategy)
                 return
             code = engine.await_child(child, engine.CASE_LIMIT_S, self.others, engine.shown(self.world, "run"))
             result = self._evaluated(case, code)
@@ -440,24 +494,30 @@ class Walk:
             else:
                 shutil.rmtree(DIRECTORY / "replayed", ignore_errors=True)
                 shutil.copytree(self.root, DIRECTORY / "replayed", symlinks=True)
-            snapshot.restore()
+            self.snapshot.restore()
         if not self.cases:
             os._exit(0)  # nothing is left to be forked off
 
-    def _become(self, case: Case, manager: Any) -> None:
+    def _become(self, case: Case, manager: Any, strategy: Any = None) -> None:
         """Go on as the run in which the failure happens."""
         os.setsid()
         handle = os.open(self.root / "output-run.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream in (1, 2):
             os.dup2(handle, stream)
-        engine.renew_queue(manager)
-        boundary.Run.before_play = None
+        workers.renew(manager, strategy)
+        boundary.Run.forked = True
+        boundary.Run.before_play, boundary.Run.before_step = None, self._after_failure
         boundary.Run.control = os.getpid()
         boundary.Run.faults = dict(case.faults)
+
+    def _after_failure(self, _strategy: Any) -> None:
+        """After the step in which a failure was, workers are what they were in the walk."""
+        boundary.Run.forked, boundary.Run.before_step = self.forked or self.sampled, None
 
     def _evaluated(self, case: Case, code: int | None) -> dict[str, Any]:
         world, scenario = self.world, self.scenario
         found = verdict.violations(world, self.recorded, dict(case.faults), code, "run")
+        calls_made = done_in(world)
         calls = boundary.read_calls(world, "run")
         hit = [one for one in calls if one.get("injected")]
         taken = any(
@@ -474,13 +534,14 @@ class Walk:
         found += shown
         result["next"] = following.playbook if following else None
         kinds = {kind for _key, kind in case.faults}
-        again = bool(kinds & {KILLED, WORKER_LOST}) and not self.sampled
-        again |= random.Random(f"{self.seed} {case}").random() < self.rerun
-        if again:
+        chance = random.Random(f"{self.seed} {case}").random()
+        if self.rerun is not None and (kinds & {KILLED, WORKER_LOST} or chance < self.rerun):
             codes, wrong = self._rerun(following)
             result["rerun"] = codes
             found += wrong
         result["violations"] = found
+        if self.keep:
+            result["calls"] = calls_made
         return result
 
     def _known(self, what: str, given: str, work: Callable[[], Any]) -> Any:
@@ -498,7 +559,9 @@ class Walk:
         """Return what is wrong with what `status` shows now, and the command that it prints."""
 
         def work() -> Any:
-            code, _seconds = self.spawner.play(self.world, "status", "status", {"quorumshift_record": False})
+            code, _seconds = self.spawner.play(
+                self.world, "status", "status", {"quorumshift_record": False}, forked_workers=self.forked
+            )
             return verdict.status_violations(self.world, code, "status", taken, done)
 
         shown, following = self._known("status", f"{modules.digest_of_all(self.world, True)} {taken} {done}", work)
@@ -518,7 +581,9 @@ class Walk:
                 given = scenario.given(world)
                 if printed and printed.playbook == scenario.playbook and printed != self.recorded.following:
                     given = {name: given[name] for name in scenarios.OF_SIMULATION if name in given} | printed.variables
-                code, _seconds = self.spawner.play(world, f"rerun{number}", scenario.playbook, given)
+                code, _seconds = self.spawner.play(
+                    world, f"rerun{number}", scenario.playbook, given, forked_workers=self.forked
+                )
                 codes.append(code)
                 if code == 0:
                     break

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run playbooks in forks of a process that has imported Ansible, and begin a case where its play begins.
+"""Run playbooks in forks of a process that has imported Ansible, and begin a case where its task begins.
 
-One process walks through a run without a failure. Before each batch of a play it forks, once for each case of that
-batch, and the fork goes on with the failure to come; the world's directory is restored after each. So a case costs only
-what follows its failure, and begins from the recorded state of a real run.
+One process walks through a run without a failure. Before each task it forks, once for each case of that task, and the
+fork goes on with the failure to come; the world's directory is restored after each. So a case costs only what follows
+its failure, and begins from the state of a real run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import ctypes
 import gc
 import importlib
 import json
+import math
 import os
 import resource
 import shutil
@@ -55,22 +56,30 @@ def prepare(home: Path) -> None:
     import ansible.executor.playbook_executor
     import ansible.executor.task_queue_manager as manager
     from ansible.playbook import Playbook
+    from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
     from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity, report
 
-    from tools.failure_proof import boundary, modules
+    from tools.failure_proof import boundary, modules, warm, workers
 
     modules.load()
+    warm.files([ROOT / "playbooks", ROOT / "roles"])
+    warm.templates(home)
+    warm.plugins()
+    workers.install()
+    os.fsync = lambda _handle: None  # no machine crashes here
     for path in (ROOT / "plugins" / "action").glob("*.py"):
         importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{path.stem}")
     boundary.install()
     # A fork has another process id than the run that it goes on with: a run is known by its token
     identity.process = lambda _pid: {"boot_id": "b", "pid_namespace": "n", "pid": 1, "started": boundary.Run.token}
     identity.alive = lambda other: (other or {}).get("started") == boundary.Run.token if other else None
+    gates.TOKEN_LIFE_S = math.inf  # a run waits for the cases that fork off it
     report.write = lambda _artifacts: None  # the HTML report, which decides nothing and takes a third of the time
     run_play = manager.TaskQueueManager.run
 
     def run(self: Any, play: Any) -> Any:
         boundary.Run.play += 1
+        boundary.Run.step = 0
         before_play = boundary.Run.before_play
         if before_play is not None:
             before_play(self)
@@ -85,7 +94,13 @@ def prepare(home: Path) -> None:
         return plays
 
     Playbook.get_plays = counted
-    boundary.Run.before_play = None
+    from tools.failure_proof.world import World
+
+    world = World(home / f"world-{os.getpid()}")
+    world.root.mkdir()
+    world.create()
+    warm.run(lambda: play(world, "first", "status", {"quorumshift_record": False}, forked=False))
+    shutil.rmtree(world.root)
     adopt_orphans()
     gc.collect()
     gc.freeze()
@@ -97,7 +112,15 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def play(world: Any, name: str, playbook: str, variables: Mapping[str, Any], before_play: Any = None) -> int:
+def play(
+    world: Any,
+    name: str,
+    playbook: str,
+    variables: Mapping[str, Any],
+    forked: bool = True,
+    before_play: Any = None,
+    before_step: Any = None,
+) -> int:
     """Run a playbook in this process, and return its exit code. `name`: of its files in the world's directory."""
     from ansible.cli.playbook import PlaybookCLI
     from ansible.errors import AnsibleError, AnsibleOptionsError, AnsibleParserError
@@ -108,7 +131,8 @@ def play(world: Any, name: str, playbook: str, variables: Mapping[str, Any], bef
     if not inventory.exists():
         inventory.write_text(json.dumps(world.inventory()))
     boundary.Run.world, boundary.Run.name, boundary.Run.control = world, name, os.getpid()
-    boundary.Run.play, boundary.Run.before_play = 0, before_play
+    boundary.Run.play, boundary.Run.forked = 0, forked
+    boundary.Run.before_play, boundary.Run.before_step = before_play, before_step
     boundary.Run.token = time.time_ns()
     given = ["-e", json.dumps({"_quorumshift_temporary": str(world.root / "tmp"), **variables})]
     argv = ["ansible-playbook", "-i", str(inventory), *given, f"playbooks/{playbook}.yml"]
@@ -215,21 +239,61 @@ def cpu_of_children() -> float:
 
 
 class Snapshot:
-    """A copy of a world's directory, from which it is restored."""
+    """A copy of a world's directory, from which it is restored. Only what changed is copied."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.saved = root, root.with_name(root.name + ".saved")
-        self._remove(self.saved)
+        shutil.rmtree(self.saved, ignore_errors=True)
         shutil.copytree(root, self.saved, symlinks=True)
+        self._seen = _signatures(root)
+
+    def update(self) -> None:
+        """Let the copy be the directory as it is now."""
+        self._seen = self._equal(self.root, self.saved)
 
     def restore(self) -> None:
         """Restore the directory."""
-        self._remove(self.root)
-        shutil.copytree(self.saved, self.root, symlinks=True)
+        self._equal(self.saved, self.root)
+        self._seen = _signatures(self.root)
 
-    @staticmethod
-    def _remove(path: Path) -> None:
-        shutil.rmtree(path, ignore_errors=True)
+    def _equal(self, source: Path, target: Path) -> dict[str, Any]:
+        """Let `target` be as `source`, where the directory is not as it was seen."""
+        now = _signatures(self.root)
+        changed = {path for path in now.keys() | self._seen.keys() if now.get(path) != self._seen.get(path)}
+        for path in sorted(changed, reverse=True):
+            own = target / path
+            if own.is_symlink() or own.is_file():
+                own.unlink()
+            elif own.is_dir() and not (source / path).is_dir():
+                shutil.rmtree(own)
+        for path in sorted(changed):
+            given, own = source / path, target / path
+            if given.is_symlink():
+                own.symlink_to(os.readlink(given))
+            elif given.is_dir():
+                own.mkdir(exist_ok=True)
+                shutil.copystat(given, own)
+            elif given.exists():
+                shutil.copy2(given, own)
+        return now
+
+
+def _signatures(root: Path) -> dict[str, Any]:
+    """Return of each path below a directory what changes with it."""
+    found: dict[str, Any] = {}
+    waiting, skipped = [str(root)], len(str(root)) + 1
+    while waiting:
+        directory = waiting.pop()
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                path = entry.path[skipped:]
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                    found[path] = "directory", status.st_ino, status.st_mode
+                else:
+                    found[path] = status.st_ino, status.st_ctime_ns, status.st_size
+    return found
 
 
 class Spawner:
@@ -257,7 +321,9 @@ class Spawner:
             pipe.send(self._run(*given))
 
     @staticmethod
-    def _run(root: str, name: str, playbook: str, variables: dict, faults: dict, limit_s: float) -> Any:
+    def _run(
+        root: str, name: str, playbook: str, variables: dict, faults: dict, forked_workers: bool, limit_s: float
+    ) -> Any:
         from tools.failure_proof import boundary
         from tools.failure_proof.world import World
 
@@ -265,7 +331,7 @@ class Spawner:
 
         def work() -> int:
             boundary.Run.faults = faults
-            return play(world, name, playbook, variables)
+            return play(world, name, playbook, variables, forked_workers)
 
         before = cpu_of_children()
         ended = forked(work, world.root / f"output-{name}.txt", limit_s, shown(world, name))
@@ -278,10 +344,11 @@ class Spawner:
         playbook: str,
         variables: Mapping[str, Any],
         faults: Any = None,
+        forked_workers: bool = True,
         limit_s: float = RUN_LIMIT_S,
     ) -> tuple[int | None, float]:
         """Run a playbook; return its exit code and the seconds."""
-        self._mine.send((str(world.root), name, playbook, dict(variables), faults or {}, limit_s))
+        self._mine.send((str(world.root), name, playbook, dict(variables), faults or {}, forked_workers, limit_s))
         ended, cpu_s = self._mine.recv()
         self.cpu_s += cpu_s
         return ended
@@ -292,20 +359,7 @@ class Spawner:
         self.process.join(10)
 
 
-def renew_queue(manager: Any) -> None:
-    """Give a fork's task queue manager a queue of its own."""
-    from ansible.executor.task_queue_manager import FinalQueue
-
-    manager._final_q = FinalQueue()
-    manager._connection_lockfile = manager._connection_lockfile
-
-
 def output(world: Any, name: str) -> str:
     """Return what a run printed."""
     path = world.root / f"output-{name}.txt"
     return path.read_text(errors="replace") if path.exists() else ""
-
-
-def arguments(listed: Sequence[str]) -> list[str]:
-    """Return a copy."""
-    return list(listed)
