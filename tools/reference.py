@@ -248,7 +248,7 @@ def slug(heading: str) -> str:
 
 def gates_table() -> str:
     """The gates, from core/gates.py."""
-    node_restarts = {one.gate: name for name, one in transitions.TRANSITIONS.items()}
+    node_restarts = {one.gate: name for name, one in transitions.KINDS.items()}
     rows = ["| gate | moment | opens in phase | restart that needs its token |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
         opens = ", ".join(f"`{one}`" for one in gate.phases)

@@ -217,17 +217,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_a
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
-# Every restart but that of new controllers, which are started together
-KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "controller"}
-PLAIN = transitions.RESTARTS
-
 
 def main():
     """Plan, admit, settle or show batches, as `state` says."""
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
-            "kind": {"type": "str", "choices": [*KINDS, *PLAIN]},
+            "kind": {"type": "str", "choices": [*transitions.ROLLING]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "since": {"type": "float", "default": 0},
@@ -246,7 +242,7 @@ def main():
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state}")
     work = {"planned": planned, "batches": together}.get(state, awaited)
-    if module.params["kind"] in PLAIN and state != "batches":
+    if state != "batches" and transitions.KINDS[module.params["kind"]].is_plain:
         work = plain_planned if state == "planned" else batch_awaited
     module.run(lambda: work(module))
 
@@ -272,9 +268,9 @@ def together(module):
 def planned(module):
     """Return the plan of the rolling restart."""
     facts, given = module.facts(), module.params
-    transition = KINDS[given["kind"]]
-    if transition.role == transitions.CONTROLLER:
-        plan = restart.plan_controllers(facts["nodes"], transition.after, facts["quorum"].get("leader_id"))
+    kind = transitions.KINDS[given["kind"]]
+    if kind.role == transitions.CONTROLLER:
+        plan = restart.plan_controllers(facts["nodes"], kind.after, facts["quorum"].get("leader_id"))
         return {"plan": {**plan._asdict(), "kind": given["kind"]}}
     topics_found = facts["topics"]
     if not topics_found["reached"]:
@@ -296,27 +292,27 @@ def planned(module):
 def awaited(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled."""
     given = module.params
-    admitting, transition = given["state"] == "admitted", KINDS[given["kind"]]
-    if admitting and len(given["batch"]) > 1 and transition.role == transitions.BROKER:
+    admitting, kind = given["state"] == "admitted", transitions.KINDS[given["kind"]]
+    if admitting and len(given["batch"]) > 1 and kind.role == transitions.BROKER:
         return batch_awaited(module)
     refused = admission.not_one(given["batch"]) if admitting else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     host = given["batch"][0] if admitting else None
-    to_zk = given["kind"] == "zk"
-    gate = transition.gate if admitting else gates.BROKERS_PLAIN
+    to_zk = kind.without_quorum
+    gate = kind.gate if admitting else gates.BROKERS_PLAIN
 
     def gather():
         facts, to_restart = module.facts(), host
         detected, quorum = phase.detect(facts), facts["quorum"]
-        if admitting and transition.role == transitions.CONTROLLER:
-            if restart.is_done(facts["nodes"][host], transition.after):
+        if admitting and kind.role == transitions.CONTROLLER:
+            if restart.is_done(facts["nodes"][host], kind.after):
                 return [], {"phase": detected.phase, "needed": False}
-            to_restart = restart.before_leader(facts["nodes"], transition.after, quorum.get("leader_id"), host)
+            to_restart = restart.before_leader(facts["nodes"], kind.after, quorum.get("leader_id"), host)
         node = admission.of(facts, to_restart) if admitting else None
-        excused = admission.excused_blocks(node, transition.role) if node else ()
-        troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(transition, detected)
-        troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
+        excused = admission.excused_blocks(node, kind.role) if node else ()
+        troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(kind, detected)
+        troubles += of_rollback(facts, detected, kind, admitting) if kind.is_rollback else []
         unresponsive = admission.others_unresponsive(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
         only_start, more = bool(node and node.only_start), {}
         reading = read(module, facts, detected.phase, node)
@@ -326,7 +322,7 @@ def awaited(module):
         troubles += invariants.broken(reading, but=("I4",))
         if only_start:  # the start is what brings the health back
             more = {"unresponsive": unresponsive}
-        elif transition.role == transitions.CONTROLLER:
+        elif kind.role == transitions.CONTROLLER:
             troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
             troubles += invariants.health(reading)
         else:
@@ -359,7 +355,7 @@ def plain_planned(module):
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     times = {"since": given["since"] or int(facts["time"])}
-    role, hosts = PLAIN[kind].role, phase.controllers(facts)
+    role, hosts = transitions.KINDS[kind].role, phase.controllers(facts)
     if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
         return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "kind": kind}, **times}
     try:
@@ -385,7 +381,7 @@ def batch_awaited(module):
     """Wait until a batch may be stopped, of plain restarts or of several brokers in a migration; without a batch, until
     the cluster is healthy after plain restarts."""
     given, kind = module.params, module.params["kind"]
-    batch, transition = given["batch"] if given["state"] == "admitted" else [], transitions.of(kind)
+    batch, row = given["batch"] if given["state"] == "admitted" else [], transitions.KINDS[kind]
     if given["state"] == "admitted" and not batch:
         module.fail_json(msg="the batch is empty. Nothing was changed.")
 
@@ -397,9 +393,9 @@ def batch_awaited(module):
         if batch and verdict.lasting:
             module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
         troubles = list(verdict.troubles)
-        if kind == "zk" and troubles and troubles == invariants.health(reading):
+        if row.without_quorum and troubles and troubles == invariants.health(reading):
             troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
-        troubles += of_rollback(facts, detected, kind, True) if transition.rollback else []
+        troubles += of_rollback(facts, detected, row, True) if row.is_rollback else []
         if batch and not troubles and not verdict.only_start and not first:
             troubles += reassignments(module)
         if first and first["host"] in batch:
@@ -408,7 +404,7 @@ def batch_awaited(module):
                 "with -e restart_concurrency=1. Nothing was changed."
             )
         hosts = [first["host"]] if first else batch
-        token = gates.make_token(transition.gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
+        token = gates.make_token(row.gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
         result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
         return troubles, {**result, **({"first": first} if first else {})}
 
@@ -457,7 +453,7 @@ def require_no_throttles(module):
     if not found:
         return
     seen, do, slow = found
-    if slow and not transitions.of(module.params["kind"]).rollback:
+    if slow and not transitions.KINDS[module.params["kind"]].is_rollback:
         module.fail_json(
             msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was changed."
         )
@@ -466,15 +462,14 @@ def require_no_throttles(module):
 
 def of_rollback(facts, detected, kind, admitting):
     """Return why a rollback's restarts do not go on, or have not settled, whatever the health."""
-    to_zk, steps = kind == "zk", phase.RevertStep
-    refused = rollback.refused(facts, detected, rollback.ZK if to_zk else rollback.HYBRID)
+    steps, refused = phase.RevertStep, rollback.refused(facts, detected, kind.back)
     reasons = [refused] if refused else []
-    if to_zk:
+    if kind.without_quorum:
         reasons += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
         fenced = zk_controller.fenced_sentence(facts["zookeeper"])
         reasons += [fenced] if fenced else []
-    if kind == "hybrid" and not admitting:
-        reasons += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
+    elif kind.role == transitions.BROKER and not admitting:
+        reasons += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, kind.left)]
     return reasons
 
 
@@ -484,7 +479,7 @@ def read(module, facts, phase_seen, node):
     given = module.params
     healthy = not (node and node.only_start)  # brokers that are down keep no other one from its start
     min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if healthy else {}
-    accepted = given["accept"] if transitions.of(given["kind"]).rollback else None
+    accepted = given["accept"] if transitions.KINDS[given["kind"]].is_rollback else None
     return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted, node)
 
 
@@ -492,7 +487,7 @@ def brokers_unhealthy(module, reading, troubles):
     """Return why no broker, or not that of the reading's node, may be stopped, and the stuck leader to restart first,
     or None. `troubles`: what else is against it."""
     unhealthy, node = invariants.health(reading), reading.node
-    if unhealthy and not troubles and node and node.answers and module.params["kind"] == "zk":
+    if unhealthy and not troubles and node and node.answers and transitions.KINDS[module.params["kind"]].without_quorum:
         return leader_first(module, reading.facts, reading.min_isr, of_topics(reading), unhealthy)
     return unhealthy, None
 
@@ -529,9 +524,9 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     return refused, None if refused else first._asdict()
 
 
-def settled(transition, detected):
+def settled(kind, detected):
     """Return why the rolling restart has not settled: the phase is not its target."""
-    if detected.phase in transition.settled:
+    if detected.phase in kind.settled:
         return []
     return [f"the phase is {detected.phase}", *(block.text for block in detected.blocks)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import transitions
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 
 from tests.unit.core import recorded
@@ -296,7 +297,7 @@ def test_a_batch_of_brokers_gets_one_token_of_the_kinds_gate(name, kind, unmoved
     result = admit(facts, kind, ["b1", "b2"])
     assert result["done"], result["troubles"]
     assert list(result["gate_token"]["hosts"]) == ["b1", "b2"]
-    assert result["gate_token"]["gate"] == rolling_restart.KINDS[kind].gate
+    assert result["gate_token"]["gate"] == transitions.KINDS[kind].gate
 
 
 def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):

@@ -33,19 +33,19 @@ def evaluate(
     `reading`: without a node; before plain restarts strict (`accepted` is None). `accept`: before plain restarts, the
     tokens of what is degraded and may stay so, and of partitions that cannot keep min.insync.replicas.
     """
-    facts, transition, accept = reading.facts, transitions.of(kind), list(accept)
-    nodes, role, plain = facts["nodes"], transition.role, kind in transitions.RESTARTS
+    facts, row, accept = reading.facts, transitions.KINDS[kind], list(accept)
+    nodes, role, plain = facts["nodes"], row.role, row.is_plain
     restarts = [admission.of(facts, host) for host in batch]
     only_start = bool(restarts) and all(one.only_start for one in restarts)
     excused = {block for one in restarts for block in admission.excused_blocks(one, role)}
-    troubles = gates.closed_by(transition.gate, detected, [], excused)
+    troubles = gates.closed_by(row.gate, detected, [], excused)
     if plain:
-        troubles += [reason for host in batch for reason in _other_mode(host, nodes[host], kind)]
+        troubles += [reason for host in batch for reason in _other_mode(host, nodes[host], row.before)]
     alone = [reading._replace(node=one) for one in restarts] or [reading]
     for one in alone:
         troubles += invariants.broken(one, but=("I4",))
     lasting = [] if only_start else [reason for one in alone for reason in invariants.lasting(one)]
-    if kind == "zk_migration" and len(batch) > 1:
+    if row.joins and len(batch) > 1:
         lasting += _triggers_at_once(facts, batch)
     if only_start:
         return Verdict(list(dict.fromkeys(troubles)), lasting, True)
@@ -55,7 +55,7 @@ def evaluate(
             for one in restarts
             if not one.answers
         ]
-    stopped = () if detected.phase != phase.ZK and kind != "zk" else phase.controllers(facts)
+    stopped = () if detected.phase != phase.ZK and not row.without_quorum else phase.controllers(facts)
     waiting = {host: node for host, node in nodes.items() if host not in stopped}
     troubles += [
         f"{host} does not answer: {node.get('running_error')}"
@@ -79,9 +79,9 @@ def evaluate(
     return Verdict(list(dict.fromkeys(troubles)), lasting, False)
 
 
-def _other_mode(host: str, node: NodeFacts, kind: str) -> list[str]:
+def _other_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]:
     """Return why a host is not in a mode that it may keep."""
-    allowed, file = transitions.KEPT_MODES[kind], node.get("next")
+    file = node.get("next")
     if file in allowed and node.get("running") in (None, file):
         return []
     return [

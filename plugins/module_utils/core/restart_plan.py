@@ -345,7 +345,7 @@ def of_migration(
     that is ZooKeeper's controller by then. The last broker in migration mode starts the initial copy, so it is alone
     (core.batches). Raises ValueError as `plan`.
     """
-    nodes, mode = _of_role(facts, "broker"), transitions.TRANSITIONS[kind].after
+    nodes, mode = _of_role(facts, "broker"), transitions.KINDS[kind].after
     # A host that could not be read may have no id: it is down, so any number that no broker has will do.
     ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
     alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
@@ -363,7 +363,7 @@ def of_migration(
     if found.reasons.get(str(first), "").startswith("canary"):
         found.reasons[str(first)] = f"canary: {why}"
     last = found.batches[-1] if found.batches else []
-    if kind == "zk_migration" and len(last) > 1:
+    if transitions.KINDS[kind].joins and len(last) > 1:
         found.batches[-1:] = [last[:-1], last[-1:]]
         found.reasons[last[-1]] = "alone: the last restart in migration mode starts the initial copy"
     return found
