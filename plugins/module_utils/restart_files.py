@@ -39,7 +39,8 @@ def new_bytes(spec: Mapping[str, Any], old: bytes) -> bytes:
 def _is_rollback(spec: Mapping[str, Any]) -> bool:
     """Return whether the restart goes back: the file of before was kept when the node went to the mode that it
     leaves."""
-    return transitions.KINDS[spec["kind"]].is_rollback
+    kind = transitions.KINDS.get(spec["kind"])  # None where an interrupted restart is to be finished, in check mode
+    return bool(kind and kind.is_rollback)
 
 
 def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
