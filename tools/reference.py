@@ -56,7 +56,7 @@ RETURNS_REASONS = (
     "core/plain_restart.py:unaccepted",
     "core/restart.py:acceptable",
     "modules/initial_copy.py:awaited",
-    "modules/rolling_restart.py:awaited",
+    "modules/rolling_restart.py:waited_for",
     "module_utils/auto_revert.py:after",
     "module_utils/restart_worker.py:_died",
     "probes/cluster.py:_zookeeper",

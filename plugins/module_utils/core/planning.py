@@ -68,13 +68,8 @@ def _order(
         return restart.Plan([down] if down else [], [], {}, {})
     if step.kind != ROLL:
         return restart.Plan([], [], {}, {})
-    nodes, kind = facts["nodes"], transitions.KINDS[step.name]
-    if kind.role == transitions.CONTROLLER:
-        return restart.plan_controllers(nodes, kind.after, (facts.get("quorum") or {}).get("leader_id"))
-    controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
-    if "kraft" in (kind.left, kind.after):
-        controller = None  # by then no broker is the active controller
-    return restart_plan.of_migration(facts, step.name, min_isr, canary, concurrency, controller=controller)
+    wish = restart_plan.Wish(canary, concurrency)
+    return restart_plan.of_kind(facts, transitions.KINDS[step.name], min_isr, wish)
 
 
 def direction(target: str) -> str:
