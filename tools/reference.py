@@ -56,7 +56,7 @@ RETURNS_REASONS = (
     "core/plain_restart.py:unaccepted",
     "core/restart.py:acceptable",
     "modules/initial_copy.py:awaited",
-    "modules/rolling_restart.py:awaited",
+    "modules/rolling_restart.py:waited_for",
     "module_utils/auto_revert.py:after",
     "module_utils/restart_worker.py:_died",
     "probes/cluster.py:_zookeeper",
@@ -248,7 +248,7 @@ def slug(heading: str) -> str:
 
 def gates_table() -> str:
     """The gates, from core/gates.py."""
-    node_restarts = {one.gate: name for name, one in transitions.TRANSITIONS.items()}
+    node_restarts = {one.gate: name for name, one in transitions.KINDS.items()}
     rows = ["| gate | moment | opens in phase | restart that needs its token |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
         opens = ", ".join(f"`{one}`" for one in gate.phases)

@@ -33,7 +33,10 @@ _TASKS = re.compile(r"(?:include|import)_tasks: \"?([\w{} .]+?)\.yml\"?$", re.MU
 _OF_NODE = re.compile(r"\bof_node\(\"(\w+)\"")
 _VARIABLE = re.compile(r"\bquorumshift_\w+")
 # action plugins read facts and variables of hosts through these
-_UTILS = ("file_changes", "spark_jobs")
+_UTILS = {
+    "file_changes": ("plugin_utils/file_changes.py", "module_utils/core/edits.py"),
+    "spark_jobs": ("plugin_utils/spark_jobs.py",),
+}
 _OF_NODES = (
     "quorumshift_exclude_hosts",
     "quorumshift_node_id",
@@ -80,9 +83,9 @@ def _of_action(name: str) -> set[str]:
     if not path.exists():
         return set()
     source = path.read_text(encoding="utf-8")
-    for util in _UTILS:
+    for util, read in _UTILS.items():
         if util in source:
-            source += (ROOT / "plugins" / "plugin_utils" / f"{util}.py").read_text(encoding="utf-8")
+            source += "".join((ROOT / "plugins" / one).read_text(encoding="utf-8") for one in read)
     names = set(_VARIABLE.findall(source))
     action = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}").ActionModule
     for option in (*action.FILLS, *_OF_NODE.findall(source)):

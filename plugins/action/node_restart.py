@@ -48,8 +48,8 @@ class ActionModule(QuorumshiftAction):
             begun = run_outcome.unawaited(self.artifacts().events(), self.host) or {}
             if not begun:
                 return {"changed": False, "outcome": None}
-            repair = begun["mode"] == "repair"
-            args = {**args, **({} if repair else {"kind": begun["mode"]})}
+            repair = begun["restart_kind"] == "repair"
+            args = {**args, **({} if repair else {"kind": begun["restart_kind"]})}
         kind = "repair" if repair else args["kind"]
         args = self.filled(args)
         args.setdefault("hook", self.variable("quorumshift_restart_hook", self.host) or None)
@@ -65,7 +65,7 @@ class ActionModule(QuorumshiftAction):
         if repair and part != "await":
             self.say(f"{self.host} is down, or an earlier run left its restart half done")
         if part != "await" and not result.get("outcome"):
-            begun = {"mode": kind, "node_restart": args["restart_id"]}
+            begun = {"restart_kind": kind, "node_restart": args["restart_id"]}
             self.artifacts().note("event", run_outcome.RESTART_BEGUN, host=self.host, **begun)
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change

@@ -43,14 +43,14 @@ class ActionModule(QuorumshiftAction):
         result = self.in_slices(self.filled(args))
         if result.get("failed"):
             return result
-        if state == "planned" and kind in transitions.RESTARTS:
+        if state == "planned" and transitions.KINDS[kind].is_plain:
             self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
             needed = result.pop("unaccepted", "")
             if needed:
                 return {"failed": True, "msg": f"{needed}. Nothing was changed."}
             if not self._task.check_mode:
                 self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
-            if result["plan"]["batches"] and kind not in transitions.CHANGED_KEYS:
+            if result["plan"]["batches"] and not transitions.KINDS[kind].changes_host:
                 self.say(f"if the run stops, go on with -e restart_since={result['since']}")
             return result
         if state == "planned":
@@ -78,7 +78,7 @@ class ActionModule(QuorumshiftAction):
         if result.get("only_start"):
             self._started(", ".join(hosts), result.get("unresponsive") or [])
         self.artifacts().note("phase", result["phase"])
-        admitted = {"mode": kind, "hosts": hosts, "waited_s": result["waited_s"]}
+        admitted = {"restart_kind": kind, "hosts": hosts, "waited_s": result["waited_s"]}
         self.artifacts().note("event", planning.ADMITTED, **admitted)
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
@@ -86,7 +86,7 @@ class ActionModule(QuorumshiftAction):
         each = planning.each_s(self.artifacts().all_events())
         for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
-        self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
+        self.artifacts().note("event", "restarted first", restart_kind=kind, **leader._asdict())
 
     def _started(self, host: str, unresponsive: list[str]) -> None:
         """Show that the node is down and is only started, and which others do not answer either."""
@@ -114,12 +114,12 @@ class ActionModule(QuorumshiftAction):
         why = planning.deviations(order, plan) if order else []
         if why:
             self.say(f"differs from the plan ({', then '.join(order)}): {'; '.join(why)}")
-            self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)
+            self.artifacts().note("event", "otherwise than planned", restart_kind=plan["kind"], planned=order, why=why)
 
     def _not_planned(self, args: dict) -> str | None:
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
-        together = transitions.of(args["kind"]).role == transitions.BROKER
+        together = transitions.KINDS[args["kind"]].role == transitions.BROKER
         refused = None if together else admission.not_one(args["batch"])
         if refused:
             return f"{refused}. Run without --limit"

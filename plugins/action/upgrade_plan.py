@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import KINDS
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
-
-_ROLES = {"upgrade_broker": "brokers", "upgrade_controller": "controllers"}
 
 
 class ActionModule(QuorumshiftAction):
@@ -32,7 +31,7 @@ class ActionModule(QuorumshiftAction):
         self.say(f"every node runs Kafka {args['to']}")
 
     def _binaries(self, args, result):
-        self.say(f"to Kafka {args['to']}: {', then '.join(_ROLES[kind] for kind in result['order'])}")
+        self.say(f"to Kafka {args['to']}: {', then '.join(f'{KINDS[kind].role}s' for kind in result['order'])}")
         if result["ready"]:
             self.say(f"run it already: {shown(result['ready'])}")
         if result["switched"]:

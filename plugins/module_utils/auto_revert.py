@@ -82,7 +82,7 @@ def left(spec: Mapping[str, Any], directory: str) -> Earlier:
 
     `spec`: of a restart that keeps the node's mode. One that changes it reverts by its own rules.
     """
-    keeps = spec["kind"] in transitions.RESTARTS or spec["kind"] == REPAIR
+    keeps = spec["kind"] == REPAIR or transitions.KINDS[spec["kind"]].is_plain
     found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
     if found.file and _digest(restart_files.read_bytes(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
@@ -98,15 +98,15 @@ def _levels(values: Mapping[str, str]) -> dict[str, Any]:
     """Return what the cluster uses, by this host: the levels of finalized features, and the properties file's
     inter.broker.protocol.version."""
     log: Mapping[str, Any] = own_node.own_log(values) or {}
-    return {**(log.get("features") or {}), _PROTOCOL: values.get(_PROTOCOL, "")}
+    return {**(log.get("features") or {}), kraft_config.PROTOCOL: values.get(kraft_config.PROTOCOL, "")}
 
 
 def _raised(had: Earlier, values: Mapping[str, str]) -> str:
     """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
     now, seen = _levels(values), []
     for name, level in now.items():
-        before = had.levels.get(name, "" if name == _PROTOCOL else 0)
-        if level != before if name == _PROTOCOL else level > before:
+        before = had.levels.get(name, "" if name == kraft_config.PROTOCOL else 0)
+        if level != before if name == kraft_config.PROTOCOL else level > before:
             seen.append(f"{name} was {before or 'not set'} before and is {level or 'not set'} now")
     return ", ".join(seen)
 
@@ -116,8 +116,7 @@ def _digest(data: bytes) -> str:
 
 
 REPAIR = "repair"
-_KEPT = {mode for modes in transitions.KEPT_MODES.values() for mode in modes}
-_PROTOCOL = "inter.broker.protocol.version"
+_KEPT = {mode for kind in transitions.KINDS.values() if kind.is_plain for mode in kind.before}
 
 
 class _Refused(RestartError):
@@ -131,13 +130,13 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     restart_worker.begin.
     """
     record.forgiving = True
-    transition = transitions.of(spec["kind"])
-    unit, mode, earlier = spec["service"], spec["mode"], transition.before
+    kind = transitions.KINDS[spec["kind"]]
+    unit, mode, earlier = spec["service"], spec["mode"], kind.left
     why = f"{unit} did not come up in mode {mode}: {error}."
     excerpt = getattr(error, "excerpt", "")
     try:
-        if transition.stays:
-            raise _Refused(transition.stays)
+        if kind.stays:
+            raise _Refused(kind.stays)
         refused = restart_token.no_stop(spec)
         if refused and not restart_steps.is_stopped(service.state(unit)):
             raise _Refused(refused)

@@ -161,7 +161,7 @@ class RunLock(TypedDict, total=False):
 class RestartSpec(TypedDict, total=False):
     """What the worker of a restart needs (restart_worker.begin). `changes` or `content`, or neither for a repair.
 
-    `kind`: core.transitions.TRANSITIONS; `mode`: that the node is to run in; `changes`: {key: value, or None to remove
+    `kind`: core.transitions.KINDS; `mode`: that the node is to run in; `changes`: {key: value, or None to remove
     it}; `content`: the whole file; `format`: argv that formats an empty log directory; `registered`: ids, as text, of
     the brokers registered in the quorum.
     """

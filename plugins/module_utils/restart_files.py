@@ -10,8 +10,7 @@ import pwd
 from typing import Any, Mapping
 
 from . import host_state, masking, safe_files
-from .core import kraft_config
-from .core.transitions import CHANGED_KEYS, TRANSITIONS
+from .core import kraft_config, transitions
 from .formats import properties
 from .restart_record import RestartError
 from .seal import masked, unseal
@@ -40,8 +39,8 @@ def new_bytes(spec: Mapping[str, Any], old: bytes) -> bytes:
 def _is_rollback(spec: Mapping[str, Any]) -> bool:
     """Return whether the restart goes back: the file of before was kept when the node went to the mode that it
     leaves."""
-    transition = TRANSITIONS.get(spec.get("kind"))
-    return bool(transition and transition.rollback)
+    kind = transitions.KINDS.get(spec["kind"])  # None where an interrupted restart is to be finished, in check mode
+    return bool(kind and kind.is_rollback)
 
 
 def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
@@ -49,7 +48,8 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
 
     If no other key differs from the kept file, return that file byte for byte.
     """
-    left = TRANSITIONS[spec["kind"]].before
+    kind = transitions.KINDS[spec["kind"]]
+    left = kind.left
     current = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"]))
     if current == spec["mode"]:
         return old
@@ -62,11 +62,7 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
     if not before:
         raise RestartError(f"{path} is missing: the properties file from before mode {left} was not kept on this host")
     values = properties.parse(before, path=path)
-    keys = set(spec["changes"])
-    if left == "kraft":
-        keys |= set(kraft_config.to_kraft_mode(values, spec["node_id"]))
-    if left == "controller_final":
-        keys |= set(kraft_config.to_final_controller(values))
+    keys = {*spec["changes"], *kind.takes_back(values, spec["node_id"])}
     new = properties.edit(old, {key: values.get(key) for key in sorted(keys)}, "")
     return before if properties.parse(new) == values else new
 
@@ -86,7 +82,7 @@ def masked_text(data: bytes, before: bytes = b"") -> str:
 def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
     """Keep a copy of the file if the restart changes the node's mode, or is one that changes keys in the same mode."""
     changes_mode = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"])) != spec["mode"]
-    if old and (changes_mode or spec.get("kind") in CHANGED_KEYS):
+    if old and (changes_mode or transitions.KINDS[spec["kind"]].changes_host):
         os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
         replace(kept(spec, directory), old, None, 0o600)
 
@@ -94,7 +90,7 @@ def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
 def kept(spec: Mapping[str, Any], directory: str) -> str:
     """Return the path of the file from before the restart. A rollback's restart, and one that keeps the mode, use other
     names, so that they do not overwrite the file kept by the migration."""
-    into = spec["kind"] if spec.get("kind") in CHANGED_KEYS else spec["mode"]
+    into = spec["kind"] if transitions.KINDS[spec["kind"]].changes_host else spec["mode"]
     back = "back-to-" if _is_rollback(spec) else ""
     return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{into}")
 

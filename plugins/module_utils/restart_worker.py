@@ -57,22 +57,23 @@ def planned(spec: Mapping[str, Any]) -> dict:
 def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
     """Return whether a node that is as it should be is restarted all the same: in a plain restart, unless its process
     started after `since`; in one with a change, if it runs another release, or started before its file was written."""
-    if spec["kind"] in transitions.CHANGED_KEYS:
+    kind = transitions.KINDS.get(spec["kind"])
+    if kind is None:  # an interrupted restart is to be finished, in check mode
+        return False
+    if kind.changes_host:
         release = spec.get("release")
         if release:
             return home_link.running_version(spec["service"]) != release["version"]
         return (state.get("started_at") or 0) < os.path.getmtime(spec["config_file"])
     since = spec.get("since") or 0
-    return spec["kind"] in transitions.RESTARTS and not (since and (state.get("started_at") or 0) >= since)
+    return kind.is_plain and not (since and (state.get("started_at") or 0) >= since)
 
 
 def kept_mode(spec: Mapping[str, Any]) -> str:
     """Return the mode that a node keeps in a plain restart. Raises RestartError where its file has another mode than
     the one in which it runs, or one of a migration."""
-    values, allowed = (
-        properties.parse(restart_files.read_bytes(spec["config_file"])),
-        transitions.KEPT_MODES[spec["kind"]],
-    )
+    values = properties.parse(restart_files.read_bytes(spec["config_file"]))
+    allowed = transitions.KINDS[spec["kind"]].before
     mode = kraft_config.mode_at_next_start(values)
     if mode not in allowed:
         raise RestartError(
@@ -95,7 +96,7 @@ def _masked(old: bytes, new: bytes) -> dict[str, str]:
 def begin(spec: Mapping[str, Any]) -> dict:
     """Detach the worker of a restart and return its first record, with `outcome` `unneeded` if nothing is to be done.
 
-    `spec`: {id, kind (core.transitions), mode (the node's mode after the restart), run, node_id, cluster_id,
+    `spec`: {id, kind (core.transitions.KINDS), mode (the node's mode after the restart), run, node_id, cluster_id,
     state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
     (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped),
@@ -133,7 +134,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
-        kind = transitions.forward_to(mode)
+        kind = transitions.forward_to(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}
@@ -249,7 +250,7 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     try:
         if old != new:
             record.step("keep the old file")
-        if spec["kind"] in transitions.CHANGED_KEYS:
+        if transitions.KINDS[spec["kind"]].changes_host:
             left = record.values.get("earlier") or {}
             record.has(auto_revert.earlier(spec, directory, old, new, left)._asdict())
         elif old != new:
@@ -348,7 +349,7 @@ def _reverted(
 ) -> tuple[str, str]:
     """Give a node that did not come up what it had before, where that is safe. Return (outcome, message)."""
     had = _had(record)
-    if had.home or had.file or spec["kind"] in transitions.CHANGED_KEYS:
+    if had.home or had.file or transitions.KINDS[spec["kind"]].changes_host:
         return auto_revert.upgrade(spec, record, error)
     return auto_revert.after(spec, record, directory, error, since)
 

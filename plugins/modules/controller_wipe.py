@@ -87,11 +87,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
     run_locks,
     safe_files,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node, service
 
-MODE = "controller_migration"
+STARTED = transitions.KINDS["controller"]
 
 
 class Refused(RuntimeError):
@@ -139,8 +139,10 @@ def wiped(given, directory, check_mode):
     if not restart_steps.is_stopped(state):
         raise Refused(f"service {given['service']} is {state.get('active_state') or 'active'}, but must be stopped")
     old = restart_files.read_bytes(given["config_file"])
-    ours = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"])) == MODE if old else False
-    before = restart_files.read_bytes(restart_files.kept({**given, "mode": MODE}, directory))
+    mode = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"]))
+    ours = mode == STARTED.after
+    started = {**given, "kind": STARTED.name, "mode": STARTED.after}
+    before = restart_files.read_bytes(restart_files.kept(started, directory))
     full = [
         path
         for path in log_dirs(given, old if ours else b"")

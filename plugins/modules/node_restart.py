@@ -238,7 +238,7 @@ def main():
         argument_spec={
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "restart_id": {"type": "str", "required": True},
-            "kind": {"type": "str", "choices": [*transitions.TRANSITIONS, *transitions.RESTARTS]},
+            "kind": {"type": "str", "choices": [*transitions.KINDS]},
             "release": {"type": "dict"},
             "since": {"type": "float", "default": 0},
             **host_state.HELD_OPTIONS,
@@ -281,20 +281,20 @@ def main():
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was changed on this host."
         module.fail_json(**rejected)
+    kind = transitions.KINDS.get(given["kind"])
     spec = {
         **given,
         "id": given["restart_id"],
-        "mode": transitions.of(given["kind"]).after if given["kind"] else None,
+        "mode": kind.after if kind else None,
         "format": given["format_command"],
         "only_start": bool((given["gate_token"] or {}).get("only_start")),
     }
     try:
-        if given["kind"] in transitions.RESTARTS and given["action"] == "begin":
-            allowed = transitions.CHANGED_KEYS.get(given["kind"], ())
-            if given["content"] or not set(given["changes"] or {}) <= set(allowed):
+        if kind and kind.is_plain and given["action"] == "begin":
+            if given["content"] or not set(given["changes"] or {}) <= set(kind.may_change):
                 module.fail_json(
-                    msg=f"a restart of kind {given['kind']} changes {', '.join(allowed) or 'no key'} of a properties "
-                    "file. Nothing was changed on this host."
+                    msg=f"a restart of kind {kind.name} changes {', '.join(kind.may_change) or 'no key'} of a "
+                    "properties file. Nothing was changed on this host."
                 )
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:

@@ -196,7 +196,6 @@ waited_s:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import reassigning
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    admission,
     batches,
     gates,
     invariants,
@@ -205,10 +204,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     reassignment,
     restart,
     restart_plan,
-    rollback,
     stuck_leaders,
     transitions,
-    zk_controller,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences, shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -217,17 +214,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_a
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
-# Every restart but that of new controllers, which are started together
-KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "controller"}
-PLAIN = transitions.RESTARTS
-
 
 def main():
     """Plan, admit, settle or show batches, as `state` says."""
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
-            "kind": {"type": "str", "choices": [*KINDS, *PLAIN]},
+            "kind": {"type": "str", "choices": [*transitions.ROLLING]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "since": {"type": "float", "default": 0},
@@ -246,8 +239,6 @@ def main():
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state}")
     work = {"planned": planned, "batches": together}.get(state, awaited)
-    if module.params["kind"] in PLAIN and state != "batches":
-        work = plain_planned if state == "planned" else batch_awaited
     module.run(lambda: work(module))
 
 
@@ -272,152 +263,93 @@ def together(module):
 def planned(module):
     """Return the plan of the rolling restart."""
     facts, given = module.facts(), module.params
-    transition = KINDS[given["kind"]]
-    if transition.role == transitions.CONTROLLER:
-        plan = restart.plan_controllers(facts["nodes"], transition.after, facts["quorum"].get("leader_id"))
-        return {"plan": {**plan._asdict(), "kind": given["kind"]}}
-    topics_found = facts["topics"]
-    if not topics_found["reached"]:
-        module.fail_json(msg=topics_found["error"])
-    if given["canary"] and given["canary"] not in module.nodes:
-        module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
-    min_isr = module.min_isr(topics_found["partitions"])
-    controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    how = (given["canary"], given["concurrency"], given["planned"], controller)
-    try:
-        plan = restart_plan.of_migration(facts, given["kind"], min_isr, *how)
-    except ValueError as error:
-        module.fail_json(msg=f"{error}. Nothing was changed.")
-    if plan.batches:
+    kind, detected, topics_found = transitions.KINDS[given["kind"]], phase.detect(facts), facts["topics"]
+    refused = plain_restart.refused(facts, detected) if kind.is_plain else None
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    times = {"since": given["since"] or int(facts["time"])} if kind.is_plain else {}
+    plan, min_isr, partitions = restart.Plan([], [], {}, {}), {}, topics_found.get("partitions") or {}
+    of_brokers = kind.role == transitions.BROKER
+    if of_brokers and not kind.is_plain:
+        if not topics_found["reached"]:
+            module.fail_json(msg=topics_found["error"])
+        if given["canary"] and given["canary"] not in module.nodes:
+            module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
+    if of_brokers and topics_found["reached"]:
+        min_isr = module.min_isr(partitions)
+    # Without a migration there is no quorum yet: nothing of controllers is restarted
+    if of_brokers or not kind.is_plain or detected.phase != phase.ZK:
+        wish = restart_plan.Wish(*(given[name] for name in restart_plan.Wish._fields))
+        try:
+            plan = restart_plan.of_kind(facts, kind, min_isr, wish)
+        except ValueError as error:
+            module.fail_json(msg=f"{error}. Nothing was changed.")
+    if of_brokers and plan.batches:
         require_no_throttles(module)
-    return {"plan": {**plan._asdict(), "kind": given["kind"]}}
+    if of_brokers and kind.is_plain:
+        ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
+        times["unaccepted"] = plain_restart.unaccepted(partitions, min_isr, ids, given["accept"])
+    return {"plan": {**plan._asdict(), "kind": kind.name}, **times}
 
 
 def awaited(module):
-    """Wait until the batch may be stopped, or until the rolling restart has settled."""
-    given = module.params
-    admitting, transition = given["state"] == "admitted", KINDS[given["kind"]]
-    if admitting and len(given["batch"]) > 1 and transition.role == transitions.BROKER:
-        return batch_awaited(module)
-    refused = admission.not_one(given["batch"]) if admitting else None
+    """Wait until the batch may be stopped, or until the rolling restart has settled. core.batches has the rule; here
+    are the answers that it needs from the cluster: about a stuck leader, and about reassignments."""
+    given, kind = module.params, transitions.KINDS[module.params["kind"]]
+    admitting = given["state"] == "admitted"
+    planned_batch = list(given["batch"]) if admitting else []
+    refused = batches.refused(kind, planned_batch) if admitting else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    host = given["batch"][0] if admitting else None
-    to_zk = given["kind"] == "zk"
-    gate = transition.gate if admitting else gates.BROKERS_PLAIN
 
     def gather():
-        facts, to_restart = module.facts(), host
-        detected, quorum = phase.detect(facts), facts["quorum"]
-        if admitting and transition.role == transitions.CONTROLLER:
-            if restart.is_done(facts["nodes"][host], transition.after):
-                return [], {"phase": detected.phase, "needed": False}
-            to_restart = restart.before_leader(facts["nodes"], transition.after, quorum.get("leader_id"), host)
-        node = admission.of(facts, to_restart) if admitting else None
-        excused = admission.excused_blocks(node, transition.role) if node else ()
-        troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(transition, detected)
-        troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
-        unresponsive = admission.others_unresponsive(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
-        only_start, more = bool(node and node.only_start), {}
-        reading = read(module, facts, detected.phase, node)
-        lasting = invariants.lasting(reading)
-        if lasting:
-            module.fail_json(msg=f"no node is stopped: {'; '.join(lasting)}. Nothing was changed.")
-        troubles += invariants.broken(reading, but=("I4",))
-        if only_start:  # the start is what brings the health back
-            more = {"unresponsive": unresponsive}
-        elif transition.role == transitions.CONTROLLER:
-            troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
-            troubles += invariants.health(reading)
-        else:
-            unhealthy, first = brokers_unhealthy(module, reading, unresponsive + troubles)
-            troubles += unresponsive + unhealthy
-            more = {"first": first} if first else {}
-            to_restart = first["host"] if first else host
-        if to_restart != host and "first" not in more:
-            more["first"] = {"host": to_restart, "waits": host}
-        if node and node.unresponsive and troubles:
-            more = {"do": admission.remedy(node, facts["nodes"][to_restart])}
-        hosts = [to_restart] if admitting else list(phase.controllers(facts))
-        gate_token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, only_start)
-        result = {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
-        return list(dict.fromkeys(troubles)), result
+        facts = module.facts()
+        detected = phase.detect(facts)
+        batch = batches.to_restart(facts, kind, planned_batch)
+        if planned_batch and not batch:
+            return [], {"phase": detected.phase, "needed": False}
+        reading = read(module, facts, detected.phase, kind, batches.only_start(facts, batch))
+        verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
+        if verdict.lasting:
+            module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
+        troubles, more = verdict.troubles, {}
+        if batch != planned_batch:
+            more["first"] = {"host": batch[0], "waits": planned_batch[0]}
+        if verdict.may_be_stuck:
+            troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
+            if first and len(batch) > 1 and first["host"] in batch:
+                module.fail_json(
+                    msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run "
+                    "again with -e restart_concurrency=1. Nothing was changed."
+                )
+            more.update({"first": first} if first else {})
+        if batches.is_together(kind, batch) and batch and not (troubles or verdict.only_start or more):
+            troubles = reassignments(module)
+        if verdict.do and troubles:
+            more = {"do": verdict.do}
+        if verdict.only_start:
+            more["unresponsive"] = list(verdict.unresponsive)
+        hosts = [more["first"]["host"]] if "first" in more else batch
+        gate = kind.gate
+        if not admitting:
+            hosts, gate = list(phase.controllers(facts)), gates.BROKERS_PLAIN
+        token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
+        result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+        return troubles, {**result, **more}
 
-    what = f"the moment when {host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
+    what = waited_for(kind, planned_batch)
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     result.setdefault("needed", True)
-    if not (result["done"] and (admitting or to_zk)):
+    if not (result["done"] and (admitting or kind.without_quorum)):
         result.pop("gate_token", None)
     return result
 
 
-def plain_planned(module):
-    """Return the plan of plain restarts: the batches of one role."""
-    facts, given = module.facts(), module.params
-    kind, detected = given["kind"], phase.detect(facts)
-    refused = plain_restart.refused(facts, detected)
-    if refused:
-        module.fail_json(msg=f"{refused}. Nothing was changed.")
-    times = {"since": given["since"] or int(facts["time"])}
-    role, hosts = PLAIN[kind].role, phase.controllers(facts)
-    if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
-        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "kind": kind}, **times}
-    try:
-        if role == transitions.CONTROLLER:
-            quorum = restart_plan.of_quorum(facts["quorum"])
-            plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"], given["ready"])
-            return {"plan": {**plan._asdict(), "unavoidable": {}, "kind": kind}, **times}
-        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
-        cluster = restart_plan.of_facts(facts, min_isr)
-        canary = given["canary"] or (None if given["ready"] else restart_plan.canary(facts, cluster, given["since"]))
-        how = (given["concurrency"], given["since"], given["ready"])
-        plan = restart_plan.of_hosts(facts, role, cluster, canary, *how)
-    except ValueError as error:
-        module.fail_json(msg=f"{error}. Nothing was changed.")
-    numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
-    if plan.batches:
-        require_no_throttles(module)
-    needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
-    return {"plan": {**plan._asdict(), "kind": kind}, "unaccepted": needed, **times}
-
-
-def batch_awaited(module):
-    """Wait until a batch may be stopped, of plain restarts or of several brokers in a migration; without a batch, until
-    the cluster is healthy after plain restarts."""
-    given, kind = module.params, module.params["kind"]
-    batch, transition = given["batch"] if given["state"] == "admitted" else [], transitions.of(kind)
-    if given["state"] == "admitted" and not batch:
-        module.fail_json(msg="the batch is empty. Nothing was changed.")
-
-    def gather():
-        facts, first = module.facts(), {}
-        detected = phase.detect(facts)
-        reading = read(module, facts, detected.phase, None)
-        verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
-        if batch and verdict.lasting:
-            module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
-        troubles = list(verdict.troubles)
-        if kind == "zk" and troubles and troubles == invariants.health(reading):
-            troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
-        troubles += of_rollback(facts, detected, kind, True) if transition.rollback else []
-        if batch and not troubles and not verdict.only_start and not first:
-            troubles += reassignments(module)
-        if first and first["host"] in batch:
-            module.fail_json(
-                msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run again "
-                "with -e restart_concurrency=1. Nothing was changed."
-            )
-        hosts = [first["host"]] if first else batch
-        token = gates.make_token(transition.gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
-        result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
-        return troubles, {**result, **({"first": first} if first else {})}
-
-    named = ", ".join(batch)
-    what = f"the moment when {named} may be stopped" if batch else "the cluster to be healthy after the restarts"
-    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
-    if not (result["done"] and batch):
-        result.pop("gate_token", None)
-    return result
+def waited_for(kind, batch):
+    """Return what the module waits for, as words."""
+    if batch:
+        return f"the moment when {', '.join(batch)} may be stopped"
+    return "the cluster to be healthy after the restarts" if kind.is_plain else f"the restart to {kind.name} to settle"
 
 
 def reassignments(module):
@@ -457,44 +389,20 @@ def require_no_throttles(module):
     if not found:
         return
     seen, do, slow = found
-    if slow and not transitions.of(module.params["kind"]).rollback:
+    if slow and not transitions.KINDS[module.params["kind"]].is_rollback:
         module.fail_json(
             msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was changed."
         )
     module.warn(f"replication is throttled: {sentences(seen, do)}.")
 
 
-def of_rollback(facts, detected, kind, admitting):
-    """Return why a rollback's restarts do not go on, or have not settled, whatever the health."""
-    to_zk, steps = kind == "zk", phase.RevertStep
-    refused = rollback.refused(facts, detected, rollback.ZK if to_zk else rollback.HYBRID)
-    reasons = [refused] if refused else []
-    if to_zk:
-        reasons += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
-        fenced = zk_controller.fenced_sentence(facts["zookeeper"])
-        reasons += [fenced] if fenced else []
-    if kind == "hybrid" and not admitting:
-        reasons += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
-    return reasons
-
-
-def read(module, facts, phase_seen, node):
-    """Return the reading of the conditions that hold before each stop. `node`: admission.of, None once the rolling
-    restart is to settle."""
+def read(module, facts, phase_seen, kind, only_start):
+    """Return the reading of the conditions that hold before each stop, without a node. `only_start`:
+    batches.only_start; nodes that are down keep no other one from its start."""
     given = module.params
-    healthy = not (node and node.only_start)  # brokers that are down keep no other one from its start
-    min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if healthy else {}
-    accepted = given["accept"] if transitions.of(given["kind"]).rollback else None
-    return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted, node)
-
-
-def brokers_unhealthy(module, reading, troubles):
-    """Return why no broker, or not that of the reading's node, may be stopped, and the stuck leader to restart first,
-    or None. `troubles`: what else is against it."""
-    unhealthy, node = invariants.health(reading), reading.node
-    if unhealthy and not troubles and node and node.answers and module.params["kind"] == "zk":
-        return leader_first(module, reading.facts, reading.min_isr, of_topics(reading), unhealthy)
-    return unhealthy, None
+    min_isr = {} if only_start else module.min_isr(facts["topics"].get("partitions") or {})
+    accepted = given["accept"] if kind.is_rollback else None
+    return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted)
 
 
 def of_topics(reading):
@@ -527,13 +435,6 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     )
     refused = stuck_leaders.unclean(first, [name for name, value in unclean.items() if value != "false"])
     return refused, None if refused else first._asdict()
-
-
-def settled(transition, detected):
-    """Return why the rolling restart has not settled: the phase is not its target."""
-    if detected.phase in transition.settled:
-        return []
-    return [f"the phase is {detected.phase}", *(block.text for block in detected.blocks)]
 
 
 if __name__ == "__main__":

@@ -231,11 +231,11 @@ class QuorumshiftAction(ActionBase):
         if result.get("outcome") != gates.EXPIRED or self._task.check_mode:
             return result
         earlier = [one for one in self.artifacts().events() if one["name"] == gates.TOKEN_EXPIRED]
-        times = sum((one["host"], one["mode"]) == (self.host, kind) for one in earlier)
+        times = sum((one["host"], one["restart_kind"]) == (self.host, kind) for one in earlier)
         if times >= gates.RENEWALS:
             why = f"This is renewal {times}: the machines or the network are too slow, or something suspends them"
             return {**result, "msg": f"{result['msg']} {why}. Run again."}
-        self.artifacts().note("event", gates.TOKEN_EXPIRED, host=self.host, mode=kind, reason=result["msg"])
+        self.artifacts().note("event", gates.TOKEN_EXPIRED, host=self.host, restart_kind=kind, reason=result["msg"])
         self.say(f"{self.host}: {result['msg']} The admission is asked for again")
         result.pop("exception", None)  # Ansible would show it as an error
         return {**result, "failed": False}

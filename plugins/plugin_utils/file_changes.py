@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The changes of a restart to its host's properties file, from the host's facts and the operator's variables."""
+"""The changes of a restart on its host, by its kind's edit: from the host's facts and the operator's variables."""
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Any, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config, releases, transitions, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import edits, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
@@ -17,95 +17,69 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 
 
 def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
-    """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file.
+    """Return {node_id, ...} with the options of node_restart that the kind's edit returns for this host.
 
     `values`: the properties before the restart, by default the host's present ones.
     """
-    node = action.facts_of(host).get("quorumshift_node") or {}
-    if values is None:
-        values = (node.get("file") or {}).get("properties") or {}
-    if kind == "zk_migration":
-        listener = action.variable("quorumshift_controller_listener")
-        protocol = action.variable("quorumshift_controller_protocol")
-        extra = _own_settings(action, "quorumshift_broker_config", host)
-        changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
-        return {"node_id": node["node_id"], "changes": changes}
-    if kind == "zk_connect":
-        connect = action.variable("zk_migrate_connect")
-        return {"node_id": int(action.nodes()[host]["node_id"]), "changes": {"zookeeper.connect": connect}}
-    if kind in transitions.RESTARTS:
-        return {"node_id": int(action.nodes()[host]["node_id"]), **_of_upgrade(action, kind, host, values)}
-    if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
-        return {"node_id": node["node_id"], "changes": {}}
-    if kind == "zk":
-        keys = kraft_config.own_keys_of_migration_mode(action.variable("quorumshift_broker_config", host) or {})
-        return {"node_id": node["node_id"], "changes": dict.fromkeys(keys)}
-    if kind == "kraft":
-        return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
-    node_id = int(action.variable("quorumshift_node_id", host))
-    if kind == "controller_migration":
-        return {"node_id": node_id, "changes": {}}
-    if kind == "controller_final":
-        return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
-    content = of_controller(action, host)
-    storage = f"{action.variable('quorumshift_kafka_home', host)}/bin/kafka-storage.sh"
-    config_file = action.variable("quorumshift_controller_config_file", host)
-    # With "=", because a cluster id may begin with a dash
-    command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
-    return {"node_id": node_id, "content": content, "format_command": command}
-
-
-def _of_upgrade(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str]) -> dict:
-    """Return {release, changes} of a restart in an upgrade, {} of another plain restart.
-
-    A new release would use its own inter.broker.protocol.version where the file names none: the earlier one is written
-    into the file first.
-    """
-    if kind not in transitions.CHANGED_KEYS:
-        return {}
-    version = str(action.variable("upgrade_to"))
-    if kind == "protocol_broker":
-        return {"changes": {upgrade.PROTOCOL: releases.written(releases.release(version) or ())}}
-    planned = action.vars["hostvars"]["localhost"]["upgrade_planned"]
-    home = str(action.variable("quorumshift_kafka_home", host))
-    to = action.variable("upgrade_home", host) or home
-    pinned = planned["protocol"] if kind == upgrade.BROKERS and upgrade.PROTOCOL not in values else ""
-    return {
-        "release": {"home": home, "to": str(to), "version": version},
-        **({"changes": {upgrade.PROTOCOL: pinned}} if pinned else {}),
-    }
+    row = transitions.KINDS[kind]
+    edited = EditedHost(action, row, host, values)
+    return {"node_id": edited.node_id, **row.edit(edited)}
 
 
 def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
     """Return the complete properties of this host's controller in migration mode, secrets sealed."""
-    return kraft_config.controller_properties(
-        _broker_properties(action),
-        action.variable("quorumshift_node_id", host),
-        controller_address(action, host),
-        _voters(action),
-        action.variable("quorumshift_controller_log_dir", host),
-        action.variable("quorumshift_controller_listener"),
-        action.variable("quorumshift_controller_protocol"),
-        action.variable("quorumshift_controller_super_users"),
-        _own_settings(action, "quorumshift_controller_config", host),
-    )
+    return edits.controller_properties(EditedHost(action, transitions.KINDS["controller"], host))
 
 
-def _own_settings(action: QuorumshiftAction, variable: str, host: str) -> dict[str, str]:
-    """Return the operator's own settings for a host, secrets sealed like those from the brokers."""
-    given = action.variable(variable, host) or {}
-    return seal_properties(action.run_key(), {key: str(value) for key, value in given.items()})
+class EditedHost:
+    """A host as an edit takes it (core.edits.Host)."""
 
+    def __init__(
+        self, action: QuorumshiftAction, kind: transitions.Kind, host: str, values: Mapping[str, str] | None = None
+    ):
+        self._action, self._kind, self._host = action, kind, host
+        self._node: Mapping[str, Any] = action.facts_of(host).get("quorumshift_node") or {}
+        self.values = (self._node.get("file") or {}).get("properties") or {} if values is None else values
 
-def _voters(action: QuorumshiftAction) -> str:
-    hosts = action.vars["groups"][GROUPS["controller"]]
-    return ",".join(f"{action.variable('quorumshift_node_id', one)}@{controller_address(action, one)}" for one in hosts)
+    @property
+    def node_id(self) -> int:
+        if self._kind.is_plain:
+            return int(self._action.nodes()[self._host]["node_id"])
+        if self._kind.role == transitions.CONTROLLER:
+            return int(self.variable("quorumshift_node_id"))
+        return self._node["node_id"]
 
+    @property
+    def cluster_id(self) -> str:
+        return self._action.session.get("cluster_id")
 
-def _broker_properties(action: QuorumshiftAction) -> dict:
-    """Return the properties of the first reachable broker; preflight has checked that all brokers agree."""
-    for host in action.vars["groups"][GROUPS["broker"]]:
-        node = action.facts_of(host).get("quorumshift_node") or {}
-        if node.get("file", {}).get("properties"):
-            return node["file"]["properties"]
-    return {}
+    def variable(self, name: str) -> Any:
+        return self._action.variable(name, self._host)
+
+    def common(self, name: str) -> Any:
+        return self._action.variable(name)
+
+    def settings(self, name: str) -> dict[str, str]:
+        given = self.variable(name) or {}
+        return seal_properties(self._action.run_key(), {key: str(value) for key, value in given.items()})
+
+    def voters(self) -> str:
+        action = self._action
+        hosts = action.vars["groups"][GROUPS["controller"]]
+        return ",".join(
+            f"{action.variable('quorumshift_node_id', one)}@{controller_address(action, one)}" for one in hosts
+        )
+
+    def address(self) -> str:
+        return controller_address(self._action, self._host)
+
+    def broker_properties(self) -> Mapping[str, str]:
+        """Return those of the first reachable broker; preflight has checked that all brokers agree."""
+        for host in self._action.vars["groups"][GROUPS["broker"]]:
+            node = self._action.facts_of(host).get("quorumshift_node") or {}
+            if node.get("file", {}).get("properties"):
+                return node["file"]["properties"]
+        return {}
+
+    def kept_protocol(self) -> str:
+        return self._action.vars["hostvars"]["localhost"]["upgrade_planned"]["protocol"]

@@ -62,7 +62,7 @@ def _changes(action: QuorumshiftAction, step: planning.Step) -> dict[tuple[str, 
 
 
 def _lines(action: QuorumshiftAction, kind: str, host: str) -> list[str]:
-    if transitions.TRANSITIONS[kind].rollback:
+    if transitions.KINDS[kind].is_rollback:
         return ["as it was before, from the file kept on the host"]
     file = (action.facts_of(host).get("quorumshift_node") or {}).get("file") or {}
     before = dict(file.get("properties") or {})

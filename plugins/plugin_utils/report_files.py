@@ -14,7 +14,7 @@ import re
 from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import TRANSITIONS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import KINDS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask, mask_comment
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
@@ -75,7 +75,7 @@ def diffs(recorded: Recorded) -> list[dict]:
 
 def _order(name: str) -> int:
     """Return a sort key: the position of the kind of restart with which a file's name ends."""
-    kinds = list(TRANSITIONS)
+    kinds = list(KINDS)
     return next((number for number, kind in enumerate(kinds) if f"-{name}".endswith(f"-{kind}")), len(kinds))
 
 

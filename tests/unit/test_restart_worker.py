@@ -495,6 +495,14 @@ def test_a_node_that_started_after_the_change_is_not_restarted(host):
     assert restart_worker.planned({**spec, "since": 0})["needed"] is True
 
 
+def test_check_mode_shows_what_a_repair_changes_without_a_kind(host):
+    """The module's action `finish` has none: the kind follows from the file, once the host is locked."""
+    node = host(PLAIN)
+    spec = {"kind": None, "mode": None, "config_file": str(node.file), "service": "kafka", "run_key": "k"}
+    plan = restart_worker.planned({**spec, "changes": {"num.io.threads": "4"}})
+    assert "num.io.threads=4" in plan["after"] and "num.io.threads" not in plan["before"]
+
+
 # Upgrades ------------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import transitions
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 
 from tests.unit.core import recorded
@@ -27,6 +28,7 @@ class Module:
         self.facts_given, self.known_min_isr = facts, {}
         self.params = {"kind": kind, "batch": batch, "state": state, "plan": {}, "run": "r", "accept": []}
         self.params.update(stable_s=0, timeout_s=0, lag_s=5)
+        self.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[])
 
     def facts(self):
         return self.facts_given
@@ -296,7 +298,7 @@ def test_a_batch_of_brokers_gets_one_token_of_the_kinds_gate(name, kind, unmoved
     result = admit(facts, kind, ["b1", "b2"])
     assert result["done"], result["troubles"]
     assert list(result["gate_token"]["hosts"]) == ["b1", "b2"]
-    assert result["gate_token"]["gate"] == rolling_restart.KINDS[kind].gate
+    assert result["gate_token"]["gate"] == transitions.KINDS[kind].gate
 
 
 def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):
@@ -351,7 +353,7 @@ def plain(facts, *batch, in_flight=(), monkeypatch=None):
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", list(batch))
     monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: list(in_flight))
-    return rolling_restart.batch_awaited(module)
+    return rolling_restart.awaited(module)
 
 
 def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):
@@ -375,7 +377,7 @@ def test_plain_restarts_are_not_planned_during_a_migration():
     module = Module(recorded.facts("hybrid"), "restart_broker", [], "planned")
     module.params.update(canary=None, concurrency=1, since=0)
     with pytest.raises(Failed, match="a migration is under way"):
-        rolling_restart.plain_planned(module)
+        rolling_restart.planned(module)
 
 
 class Admin:
@@ -416,7 +418,7 @@ def test_a_throttle_that_an_earlier_move_left_is_named_before_a_roll(throttles, 
     module.nodes = facts["nodes"]
     module.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[], cluster_id="c")
     module.known_min_isr = {"orders": 1}
-    plan = rolling_restart.plain_planned if kind == "restart_broker" else rolling_restart.planned
+    plan = rolling_restart.planned
     if len(configured) == 2 and kind != "zk":
         with pytest.raises(
             Failed, match=r"broker 1: follower.replication.throttled.rate=1000.*remove them: kafka-configs.sh"
@@ -452,10 +454,10 @@ def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throt
     module = Module(facts, "restart_broker", [], "planned")
     module.params.update(canary=None, concurrency=3, since=0, ready=[], cluster_id="c")
     module.known_min_isr = {"orders": 1}
-    plan = rolling_restart.plain_planned(module)["plan"]
+    plan = rolling_restart.planned(module)["plan"]
     assert plan["batches"] == [["b3"], ["b2"], ["b1"]]  # b2 leads, b1 is the controller
     module.params["since"] = max(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
-    assert len(rolling_restart.plain_planned(module)["plan"]["done"]) == 1
+    assert len(rolling_restart.planned(module)["plan"]["done"]) == 1
 
 
 @pytest.mark.parametrize("kind", ["restart_broker", "kraft"])
@@ -467,7 +469,7 @@ def test_a_plan_of_hours_ago_says_nothing_about_min_isr(kind, monkeypatch, unmov
     module = Module(facts, kind, ["b1", "b2"])
     module.params["plan"] = {"min_isr": {"orders": 1}}
     module.known_min_isr = {"orders": 2}
-    assert any("orders-0" in text for text in rolling_restart.batch_awaited(module)["troubles"])
+    assert any("orders-0" in text for text in rolling_restart.awaited(module)["troubles"])
 
 
 @pytest.mark.parametrize("name", ["zk", "finalized"])
@@ -475,10 +477,10 @@ def test_a_run_without_a_batch_settles_in_the_brokers_health(name):
     facts = in_sync(recorded.facts(name))
     module = Module(facts, "restart_controller", [], "settled")
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
-    result = rolling_restart.batch_awaited(module)
+    result = rolling_restart.awaited(module)
     assert result["done"], result["troubles"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2"))
-    assert not rolling_restart.batch_awaited(Module(facts, "restart_broker", [], "settled"))["done"]
+    assert not rolling_restart.awaited(Module(facts, "restart_broker", [], "settled"))["done"]
 
 
 def dead(facts, host):
@@ -492,8 +494,8 @@ def test_a_broker_that_died_after_its_restart_is_not_done(throttles):
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
     module.params.update(canary=None, concurrency=1, since=since, ready=[], cluster_id="c")
-    assert rolling_restart.plain_planned(module)["plan"]["batches"] == []
+    assert rolling_restart.planned(module)["plan"]["batches"] == []
     dead(facts, "b2")
     assert facts["nodes"]["b2"]["service"]["started_at"] >= since
-    plan = rolling_restart.plain_planned(module)["plan"]
+    plan = rolling_restart.planned(module)["plan"]
     assert plan["batches"] == [["b2"]] and plan["done"] == ["b1", "b3"]

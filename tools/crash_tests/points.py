@@ -22,7 +22,7 @@ def of_event(kind: str, name: str, fields: Mapping) -> str:
     if kind == "restart" or name in OF_HOSTS:
         return f"{kind} {name} {fields['host']}"
     if name == "admitted":
-        return f"admitted {fields['mode']} {'+'.join(fields['hosts'])}"
+        return f"admitted {fields['restart_kind']} {'+'.join(fields['hosts'])}"
     return f"{kind} {name}"
 
 

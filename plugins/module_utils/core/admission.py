@@ -62,7 +62,7 @@ def others_unresponsive(nodes: Mapping[str, NodeFacts], restart: Restart | None,
     own = {restart.host} if restart else set()
     return [
         f"{host} does not answer: {node.get('running_error')}"
-        for host, node in nodes.items()
+        for host, node in sorted(nodes.items())
         if not node.get("running") and host not in own.union(but)
     ]
 

@@ -256,7 +256,7 @@ def refusal(
 ) -> str | None:
     """Return why a restart of this kind, or a controller's `wipe`, may not begin with the gate token given; None
     when it may. `host`: this host's inventory name."""
-    wanted = BROKERS_PLAIN if kind == WIPE else transitions.of(kind).gate
+    wanted = BROKERS_PLAIN if kind == WIPE else transitions.KINDS[kind].gate
     if not given:
         return f"no token of gate {wanted} was given. Run the whole playbook, without --start-at-task or --tags"
     if given.get("gate") != wanted:

@@ -20,6 +20,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 AUTHORIZER = "authorizer.class.name"
 ENCODER_SECRET = "password.encoder.secret"
+PROTOCOL = "inter.broker.protocol.version"
 ANONYMOUS = "User:ANONYMOUS"
 
 # Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need.

@@ -68,13 +68,8 @@ def _order(
         return restart.Plan([down] if down else [], [], {}, {})
     if step.kind != ROLL:
         return restart.Plan([], [], {}, {})
-    nodes, transition = facts["nodes"], transitions.TRANSITIONS[step.name]
-    if transition.role == transitions.CONTROLLER:
-        return restart.plan_controllers(nodes, transition.after, (facts.get("quorum") or {}).get("leader_id"))
-    controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
-    if "kraft" in (transition.before, transition.after):
-        controller = None  # by then no broker is the active controller
-    return restart_plan.of_migration(facts, step.name, min_isr, canary, concurrency, controller=controller)
+    wish = restart_plan.Wish(canary, concurrency)
+    return restart_plan.of_kind(facts, transitions.KINDS[step.name], min_isr, wish)
 
 
 def direction(target: str) -> str:
@@ -91,7 +86,7 @@ def each_s(events: Iterable[Mapping]) -> dict[str, float]:
         if one["kind"] == "restart" and one.get("outcome") == "done":
             took.setdefault(one["name"], []).append(_restart_s(one))
         elif one["name"] == ADMITTED and one.get("waited_s") is not None:
-            waited.setdefault(one["mode"], []).append(one["waited_s"])
+            waited.setdefault(one["restart_kind"], []).append(one["waited_s"])
     each = {kind: _mean(seconds) + _mean(waited.get(kind, ())) for kind, seconds in took.items()}
     if each:
         each[""] = sum(each[kind] * len(took[kind]) for kind in took) / sum(map(len, took.values()))
@@ -151,7 +146,7 @@ def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
             longest.append(seconds)
             admitted = None
         elif one["name"] == ADMITTED:
-            admitted = one["mode"]
+            admitted = one["restart_kind"]
             waited[admitted] = waited.get(admitted, 0.0) + (one.get("waited_s") or 0.0)
     return [
         Took(

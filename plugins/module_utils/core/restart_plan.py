@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ..facts import ClusterFacts, NodeFacts, Partition, Partitions, Quorum
-from . import phase, restart, transitions
+from . import node_mode, phase, restart, transitions
 from .advice import shown
 
 METADATA_LOG = "__cluster_metadata"
@@ -304,6 +304,37 @@ def _racks(facts: ClusterFacts) -> dict[int, str]:
     return {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
 
 
+class Wish(NamedTuple):
+    """What is asked of a plan. `canary`: the host to restart first; `concurrency`: the largest batch of brokers;
+    `since`, `ready`: as for `of_hosts`; `planned`: as for `of_migration`."""
+
+    canary: str | None = None
+    concurrency: int = 1
+    since: float = 0
+    ready: Sequence[str] = ()
+    planned: Sequence[str] = ()
+
+
+def of_kind(facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, int], wish: Wish) -> restart.Plan:
+    """Return the plan of the restarts of a kind: of the controllers one by one, the quorum's leader last; of the
+    brokers in batches. Raises ValueError where the facts are not enough, as `of_hosts` and `plan`."""
+    if kind.role == transitions.CONTROLLER:
+        if not kind.is_plain:
+            return restart.plan_controllers(facts["nodes"], kind.after, (facts.get("quorum") or {}).get("leader_id"))
+        if not phase.controllers(facts):
+            return restart.Plan([], [], {}, {})
+        found = of_hosts(facts, kind.role, of_quorum(facts["quorum"]), None, 1, wish.since, wish.ready)
+        return found._replace(unavoidable={})  # the quorum's majority is the admission's
+    if not kind.is_plain:
+        controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
+        if node_mode.KRAFT in (kind.left, kind.after):
+            controller = None  # by then no broker is the active controller
+        return of_migration(facts, kind.name, min_isr, wish.canary, wish.concurrency, wish.planned, controller)
+    cluster = of_facts(facts, min_isr)
+    first = wish.canary or (None if wish.ready else canary(facts, cluster, wish.since))
+    return of_hosts(facts, kind.role, cluster, first, wish.concurrency, wish.since, wish.ready)
+
+
 def of_hosts(
     facts: ClusterFacts,
     role: str,
@@ -345,7 +376,7 @@ def of_migration(
     that is ZooKeeper's controller by then. The last broker in migration mode starts the initial copy, so it is alone
     (core.batches). Raises ValueError as `plan`.
     """
-    nodes, mode = _of_role(facts, "broker"), transitions.TRANSITIONS[kind].after
+    nodes, mode = _of_role(facts, "broker"), transitions.KINDS[kind].after
     # A host that could not be read may have no id: it is down, so any number that no broker has will do.
     ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
     alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
@@ -363,7 +394,7 @@ def of_migration(
     if found.reasons.get(str(first), "").startswith("canary"):
         found.reasons[str(first)] = f"canary: {why}"
     last = found.batches[-1] if found.batches else []
-    if kind == "zk_migration" and len(last) > 1:
+    if transitions.KINDS[kind].joins and len(last) > 1:
         found.batches[-1:] = [last[:-1], last[-1:]]
         found.reasons[last[-1]] = "alone: the last restart in migration mode starts the initial copy"
     return found

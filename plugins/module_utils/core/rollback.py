@@ -86,10 +86,8 @@ def unfinished_target(facts: ClusterFacts, detected: phase.PhaseResult) -> str |
     target = _unfinished(facts).get("target")
     if not target:
         return None
-    restarts = [
-        transitions.TRANSITIONS.get((node.get("node_restart") or {}).get("kind")) for node in facts["nodes"].values()
-    ]
-    begun = any(transition and transition.rollback for transition in restarts)
+    restarts = [transitions.KINDS.get((node.get("node_restart") or {}).get("kind")) for node in facts["nodes"].values()]
+    begun = any(kind and kind.is_rollback for kind in restarts)
     return target if begun and not (impossible(facts, detected, target) or idle(facts, detected, target)) else None
 
 

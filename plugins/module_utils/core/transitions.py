@@ -1,17 +1,18 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of a migration: how a node gets from one mode to another, and the steps in their order. Pure data.
+"""The table of restarts, one row a kind, and the steps of a migration in their order. Pure data.
 
-Every other list of restarts, gates, fallbacks and "what is ahead" is read from here. Source of the order: Kafka 3.9's
-documentation, "ZooKeeper to KRaft Migration", with "Reverting to ZooKeeper mode during the Migration".
+Every other list of restarts, gates, fallbacks and "what is ahead" is read from here. A new kind of restart is one row
+of KINDS and its edit (core.edits). Source of the order: Kafka 3.9's documentation, "ZooKeeper to KRaft Migration", with
+"Reverting to ZooKeeper mode during the Migration".
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Callable, Iterable, Mapping, NamedTuple
 
-from . import node_mode
+from . import edits, kraft_config, node_mode
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -27,144 +28,219 @@ from .phase import (
 )
 
 BROKER, CONTROLLER = "broker", "controller"
+KEEP = ""
+"""In the place of the mode after a restart: the node keeps the one that it has."""
+TO_ZK, TO_HYBRID = "zk", "hybrid"
+"""How far a rollback goes: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
 
 
-class Transition(NamedTuple):
+class Kind(NamedTuple):
     """One kind of restart.
 
-    `name`: of the kind; `role`: of the node; `before`, `after`: the node's mode (node_mode; '': not there yet); `gate`:
-    whose token the restart needs; `settled`: phases in which the cluster is once every node has made it; `rollback`:
-    whether it belongs to a rollback; `stays`: why a node that fails to start does not revert to `before` by itself ('':
-    it does, where that is safe).
+    `name`: in modules the option `kind`, in roles the variable `restart_kind`; `role`: of the node;
+    `before`: the modes (node_mode) in which a node may make it, none where there is no node yet;
+    `after`: the mode that it leads to, or KEEP;
+    `gate`: whose token it needs;
+    `edit`: what it changes on the host;
+    `settled`: the phases in which the cluster is once every node has made it;
+    `may_change`: in a plain restart, the keys of the properties file that it may change;
+    `new_release`: whether it may switch the node to another release;
+    `stays`: why a node that fails to start does not revert to `before` by itself ('': it does, where that is safe);
+    `joins`: whether the broker joins the quorum by it, so that the last such restart starts the initial copy;
+    `back`: the target of the rollback that it belongs to;
+    `takes_back`: in a rollback, the keys that the change into the mode left had changed, by the kept file.
     """
 
     name: str
     role: str
-    before: str
+    before: tuple[str, ...]
     after: str
     gate: str
-    settled: tuple[str, ...]
-    rollback: bool = False
+    edit: edits.Edit
+    settled: tuple[str, ...] = ()
+    may_change: tuple[str, ...] = ()
+    new_release: bool = False
     stays: str = ""
+    joins: bool = False
+    back: str = ""
+    takes_back: Callable[[Mapping[str, str], int], Iterable[str]] = edits.no_keys
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the node keeps its mode: the restart is no step of a migration to KRaft."""
+        return self.after == KEEP
+
+    @property
+    def is_rollback(self) -> bool:
+        """Return whether the restart belongs to a rollback."""
+        return bool(self.back)
+
+    @property
+    def changes_host(self) -> bool:
+        """Return whether a plain restart changes the file or the release. A node that does not come up with the new one
+        gets the earlier one back."""
+        return self.is_plain and (self.new_release or bool(self.may_change))
+
+    @property
+    def without_quorum(self) -> bool:
+        """Return whether the controllers are stopped during these restarts."""
+        return self.back == TO_ZK
+
+    @property
+    def left(self) -> str:
+        """Return the mode that the restart leaves; '' where the node keeps its mode, or is new."""
+        return "" if self.is_plain or not self.before else self.before[0]
 
 
-TRANSITIONS = {
-    one.name: one
-    for one in (
-        Transition(
+_PLAIN_BROKER = (node_mode.ZK, node_mode.KRAFT)
+_PLAIN_CONTROLLER = (node_mode.CONTROLLER_FINAL,)
+_UNCHANGED = "a plain restart changes no file"
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        # A migration, forward
+        Kind(
             "controller",
             CONTROLLER,
-            "",
-            node_mode.CONTROLLER_MIGRATION,
-            "before_controllers",
-            (CONTROLLERS_READY,),
+            before=(),
+            after=node_mode.CONTROLLER_MIGRATION,
+            gate="before_controllers",
+            edit=edits.new_controller,
+            settled=(CONTROLLERS_READY,),
             stays="a new controller has no earlier file",
         ),
-        Transition(
+        Kind(
             "zk_migration",
             BROKER,
-            node_mode.ZK,
-            node_mode.ZK_MIGRATION,
-            "before_trigger",
-            (COPYING, HYBRID, DUAL_WRITE),
+            before=(node_mode.ZK,),
+            after=node_mode.ZK_MIGRATION,
+            gate="before_trigger",
+            edit=edits.to_migration_mode,
+            settled=(COPYING, HYBRID, DUAL_WRITE),
+            joins=True,
         ),
-        Transition("kraft", BROKER, node_mode.ZK_MIGRATION, node_mode.KRAFT, "before_kraft", (DUAL_WRITE, FINALIZING)),
-        Transition(
+        Kind(
+            "kraft",
+            BROKER,
+            before=(node_mode.ZK_MIGRATION,),
+            after=node_mode.KRAFT,
+            gate="before_kraft",
+            edit=edits.to_kraft_mode,
+            settled=(DUAL_WRITE, FINALIZING),
+        ),
+        Kind(
             "controller_final",
             CONTROLLER,
-            node_mode.CONTROLLER_MIGRATION,
-            node_mode.CONTROLLER_FINAL,
-            "before_finalize",
-            (FINALIZED,),
+            before=(node_mode.CONTROLLER_MIGRATION,),
+            after=node_mode.CONTROLLER_FINAL,
+            gate="before_finalize",
+            edit=edits.to_final_controller,
+            settled=(FINALIZED,),
             stays="finalization cannot be undone",
         ),
-        Transition(
+        # A rollback
+        Kind(
             "controller_migration",
             CONTROLLER,
-            node_mode.CONTROLLER_FINAL,
-            node_mode.CONTROLLER_MIGRATION,
-            "before_revert",
-            (DUAL_WRITE, HYBRID),
-            rollback=True,
+            before=(node_mode.CONTROLLER_FINAL,),
+            after=node_mode.CONTROLLER_MIGRATION,
+            gate="before_revert",
+            edit=edits.from_kept_file,
+            settled=(DUAL_WRITE, HYBRID),
             stays="the quorum must not have a controller that ends the migration",
+            back=TO_HYBRID,
+            takes_back=edits.keys_of_final_controller,
         ),
-        Transition(
-            "hybrid", BROKER, node_mode.KRAFT, node_mode.ZK_MIGRATION, "before_revert", (HYBRID,), rollback=True
+        Kind(
+            "hybrid",
+            BROKER,
+            before=(node_mode.KRAFT,),
+            after=node_mode.ZK_MIGRATION,
+            gate="before_revert",
+            edit=edits.from_kept_file,
+            settled=(HYBRID,),
+            back=TO_HYBRID,
+            takes_back=edits.keys_of_kraft_mode,
         ),
-        Transition(
+        Kind(
             "zk",
             BROKER,
-            node_mode.ZK_MIGRATION,
-            node_mode.ZK,
-            "before_revert",
-            (REVERTING,),
-            rollback=True,
+            before=(node_mode.ZK_MIGRATION,),
+            after=node_mode.ZK,
+            gate="before_revert",
+            edit=edits.out_of_migration_mode,
+            settled=(REVERTING,),
             stays="it is in its earliest mode",
+            back=TO_ZK,
+        ),
+        # Plain restarts, outside of a migration
+        Kind("restart_broker", BROKER, _PLAIN_BROKER, KEEP, "restart", edits.none, stays=_UNCHANGED),
+        Kind("restart_controller", CONTROLLER, _PLAIN_CONTROLLER, KEEP, "restart", edits.none, stays=_UNCHANGED),
+        Kind(
+            "upgrade_broker",
+            BROKER,
+            before=_PLAIN_BROKER,
+            after=KEEP,
+            gate="restart",
+            edit=edits.release_of_broker,
+            may_change=(kraft_config.PROTOCOL,),
+            new_release=True,
+        ),
+        Kind(
+            "upgrade_controller",
+            CONTROLLER,
+            before=_PLAIN_CONTROLLER,
+            after=KEEP,
+            gate="restart",
+            edit=edits.release,
+            new_release=True,
+        ),
+        Kind(
+            "protocol_broker",
+            BROKER,
+            before=(node_mode.ZK,),
+            after=KEEP,
+            gate="restart",
+            edit=edits.protocol,
+            may_change=(kraft_config.PROTOCOL,),
+        ),
+        Kind(
+            "zk_connect",
+            BROKER,
+            before=(node_mode.ZK,),
+            after=KEEP,
+            gate="restart",
+            edit=edits.zookeeper_connect,
+            may_change=("zookeeper.connect",),
         ),
     )
 }
+ROLLING = tuple(name for name, kind in KINDS.items() if kind.before)
+"""The kinds in which nodes are stopped, one batch after the other; new controllers are started together."""
 
 
-RESTARTS = {
-    one.name: one
-    for one in (
-        Transition("restart_broker", BROKER, "", "", "restart", (), stays="a plain restart changes no file"),
-        Transition("restart_controller", CONTROLLER, "", "", "restart", (), stays="a plain restart changes no file"),
-        Transition("upgrade_broker", BROKER, "", "", "restart", ()),
-        Transition("upgrade_controller", CONTROLLER, "", "", "restart", ()),
-        Transition("protocol_broker", BROKER, "", "", "restart", ()),
-        Transition("zk_connect", BROKER, "", "", "restart", ()),
-    )
-}
-"""Plain restarts: the node keeps its mode. They are no steps of a migration to KRaft. An upgrade changes the release,
-and inter.broker.protocol.version; a node that does not come up with the new one gets the earlier one back."""
-
-CHANGED_KEYS = {
-    "upgrade_broker": ("inter.broker.protocol.version",),
-    "upgrade_controller": (),
-    "protocol_broker": ("inter.broker.protocol.version",),
-    "zk_connect": ("zookeeper.connect",),
-}
-"""Plain restarts that change something on the host, with the keys of its properties file that they may change."""
-
-_OUTSIDE = {BROKER: (node_mode.ZK, node_mode.KRAFT), CONTROLLER: (node_mode.CONTROLLER_FINAL,)}
-KEPT_MODES = {
-    **{name: _OUTSIDE[one.role] for name, one in RESTARTS.items()},
-    "protocol_broker": (node_mode.ZK,),
-    "zk_connect": (node_mode.ZK,),
-}
-"""The modes in which a node may make each plain restart: those outside of a migration."""
+def forward_to(mode: str) -> Kind | None:
+    """Return the forward kind that leads a node into a mode; None for `zk`, in which brokers begin."""
+    forward = (kind for kind in KINDS.values() if not kind.is_plain and not kind.is_rollback)
+    return next((kind for kind in forward if kind.after == mode), None)
 
 
-def of(kind: str) -> Transition:
-    """Return a kind of restart, of a migration or plain. Raises KeyError."""
-    return TRANSITIONS.get(kind) or RESTARTS[kind]
-
-
-def forward_to(mode: str) -> Transition | None:
-    """Return the forward transition that leads a node into a mode; None for `zk`, in which brokers begin."""
-    return next((one for one in TRANSITIONS.values() if one.after == mode and not one.rollback), None)
-
-
-def earlier(name: str) -> list[Transition]:
-    """Return the forward transitions that a node of the same role makes before this one, in order."""
-    names = list(TRANSITIONS)
-    before = [TRANSITIONS[one] for one in names[: names.index(name)]]
-    role = TRANSITIONS[name].role
-    return [one for one in before if one.role == role and not one.rollback]
+def earlier(name: str) -> list[Kind]:
+    """Return the forward kinds that a node of the same role makes before this one, in order."""
+    names = list(KINDS)
+    before = [KINDS[one] for one in names[: names.index(name)]]
+    return [kind for kind in before if kind.role == KINDS[name].role and not kind.is_plain and not kind.is_rollback]
 
 
 GATE, ROLL, START, OTHER = "gate", "roll", "start", "step"
 """Kinds of steps: a gate; nodes restarted one batch after the other; nodes started together; anything else."""
 
-TO_ZK, TO_HYBRID = "zk", "hybrid"
-"""How far a rollback goes: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
-
 
 class Step(NamedTuple):
-    """One step of a run. `name`: of its gate or transition, or its own; `due`: phases in which it is the next to come
-    or may be repeated; `later`: further phases in which it is still ahead; `back`: how far a rollback goes once it is
-    done (None: none is possible)."""
+    """One step of a run. `name`: of its gate or kind of restart, or its own; `due`: phases in which it is the next to
+    come or may be repeated; `later`: further phases in which it is still ahead; `back`: how far a rollback goes once it
+    is done (None: none is possible)."""
 
     kind: str
     name: str

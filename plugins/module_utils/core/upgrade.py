@@ -15,10 +15,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 from ..facts import NodeFacts
 from . import features, kafka_homes, levels, releases
 from .advice import shown
+from .kraft_config import PROTOCOL
 from .transitions import BROKER
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
-PROTOCOL = "inter.broker.protocol.version"
 LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
 JAVA_OF_4 = releases.java_of(FIRST_WITHOUT)
 

@@ -50,7 +50,7 @@ def test_no_node_is_stopped_after_a_host_became_unreachable(harness):
 def test_an_admission_is_journalled(harness):
     harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, ADMITTED)
     (event,) = harness.events("admitted")
-    assert (event["mode"], event["hosts"], event["waited_s"]) == ("kraft", ["b1"], 4.0)
+    assert (event["restart_kind"], event["hosts"], event["waited_s"]) == ("kraft", ["b1"], 4.0)
 
 
 def test_a_batch_that_waits_for_another_leader_is_not_admitted_yet(harness):

@@ -67,8 +67,13 @@ def test_a_broker_reverts_to_migration_mode_only_in_state_migration(state):
 
 
 def test_kinds_of_restart_that_revert_automatically():
-    revert = {name: one.before for name, one in transitions.TRANSITIONS.items() if not one.stays}
-    assert revert == {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
+    kinds = transitions.KINDS.values()
+    revert = {kind.name: kind.left for kind in kinds if not (kind.is_plain or kind.stays)}
+    assert revert == {
+        "zk_migration": "zk",
+        "kraft": "zk_migration",
+        "hybrid": "kraft",
+    }
 
 
 # Unfinished restarts of an earlier run -------------------------------------------------------------------------------

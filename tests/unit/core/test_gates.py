@@ -57,7 +57,7 @@ def test_gate_opens_in_its_phases_only(gate, seen):
 
 def test_every_gate_is_covered():
     assert set(gates.GATES) == set(OPEN)
-    assert {one.gate for one in transitions.TRANSITIONS.values()} <= set(OPEN)
+    assert {kind.gate for kind in transitions.KINDS.values()} <= {*OPEN, gates.RESTART}
 
 
 @pytest.mark.parametrize("gate", OPEN)
@@ -214,13 +214,13 @@ def test_restart_rejects_a_token_of_another_host_or_node():
     )
 
 
-@pytest.mark.parametrize("kind", transitions.TRANSITIONS)
+@pytest.mark.parametrize("kind", transitions.KINDS)
 def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
     facts = recorded.facts("dual_write")
-    for gate in gates.GATES:
+    for gate in (*gates.GATES, gates.RESTART, gates.BROKERS_PLAIN):
         given = gates.make_token(gate, "any", "run", facts, ["b1"])
         refused = gates.refusal(kind, given, given["cluster_id"], "run", "b1")
-        assert (refused is None) == (gate == transitions.TRANSITIONS[kind].gate)
+        assert (refused is None) == (gate == transitions.KINDS[kind].gate)
 
 
 def test_a_block_may_be_excused_for_one_restart():
@@ -466,7 +466,7 @@ def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
     assert gates.refusal("restart_broker", token, *identity, "b2", 2) is None
     assert gates.refusal("restart_broker", token, *identity, "b3", 5).startswith("the gate token is of b1, b2")
     assert "node id" in gates.refusal("restart_broker", token, *identity, "b1", 5)
-    for kind in transitions.TRANSITIONS:
+    for kind in [name for name, one in transitions.KINDS.items() if not one.is_plain]:
         assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", 1)
-        other = gates.make_token(transitions.TRANSITIONS[kind].gate, "finalized", "r", facts, ["b1"])
+        other = gates.make_token(transitions.KINDS[kind].gate, "finalized", "r", facts, ["b1"])
         assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", 1)

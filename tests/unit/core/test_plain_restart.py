@@ -12,6 +12,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     phase,
     plain_restart,
     restart,
+    transitions,
 )
 
 from tests.unit.core import recorded
@@ -37,7 +38,7 @@ def cluster(name="finalized", *partitions):
 def evaluate(facts, *batch, least=1, accept=(), kind="restart_broker"):
     detected = phase.detect(facts)
     reading = invariants.Reading(facts, detected.phase, {"t": least}, facts["quorum"])
-    return batches.evaluate(reading, detected, kind, batch, accept)
+    return batches.evaluate(reading, detected, transitions.KINDS[kind], batch, accept)
 
 
 def stopped(facts, host):

@@ -48,7 +48,7 @@ def test_each_step_is_a_known_gate_or_restart():
         for target in ("", "hybrid", "zk"):
             for step in ahead(name, target):
                 assert step.kind != planning.GATE or step.name in gates.GATES
-                assert step.kind not in (planning.ROLL, planning.START) or step.name in transitions.TRANSITIONS
+                assert step.kind not in (planning.ROLL, planning.START) or step.name in transitions.KINDS
 
 
 def test_a_roll_has_the_order_of_its_hosts_and_reasons():
@@ -88,7 +88,7 @@ def restarted(name, restart_s, run="r1", **more):
 
 
 def admitted(kind, waited_s):
-    return {"kind": "event", "name": "admitted", "mode": kind, "hosts": ["b1"], "waited_s": waited_s}
+    return {"kind": "event", "name": "admitted", "restart_kind": kind, "hosts": ["b1"], "waited_s": waited_s}
 
 
 def test_the_time_is_estimated_from_this_clusters_journals():

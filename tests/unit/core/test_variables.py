@@ -79,7 +79,7 @@ def test_an_operators_name_may_be_typed(name):
 
 def test_names_of_steps_facts_and_registers_are_internal():
     names = {"quorumshift_direction", "quorumshift_show", "step_when", "step_hosts", "roll_when", "quorumshift_state"}
-    names |= {"quorumshift_gate", "restart_when", "zk_migrate_cuts", "broker_roll_kind", "quorumshift_taken"}
+    names |= {"quorumshift_gate", "restart_when", "zk_migrate_cuts", "restart_kind", "quorumshift_taken"}
     assert names <= variable_specs.internal()
     assert (
         not {"quorumshift_zookeeper_connect", "restart_concurrency", "ansible_pipelining"} & variable_specs.internal()
