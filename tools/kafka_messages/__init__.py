@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kafka's definitions of the messages that the collection reads and writes, as Kafka's jars have them.
 
-`RELEASE/NAME.json` are files of the jars, unchanged, under the Apache License (LICENSES/Apache-2.0.txt, and NOTICE here). definitions.py of
-the collection has them as Python, since AnsiballZ packs Python only.
+`RELEASE/NAME.json` are files of the jars, unchanged, under the Apache License (LICENSES/Apache-2.0.txt, and NOTICE
+here). definitions.py of the collection has them as Python, since AnsiballZ packs Python only.
 """
 
 from __future__ import annotations

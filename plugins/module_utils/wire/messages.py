@@ -56,9 +56,14 @@ class MessageError(ValueError):
         self.field = f"{field}{'' if self.field.startswith('[') else '.'}{self.field}" if self.field else field
         return self
 
+    @property
+    def detail(self) -> str:
+        """The field, its offset and the reason."""
+        place = "" if self.position is None else f"at byte {self.position}"
+        return f"{' '.join(filter(None, (self.field, place)))}: {self.reason}".lstrip(": ")
+
     def __str__(self) -> str:
-        place = "" if self.position is None else f" at byte {self.position}"
-        return f"{self.message}: {self.field or 'the end'}{place}: {self.reason}"
+        return f"{self.message}: {self.detail}"
 
 
 class Field(NamedTuple):
@@ -202,6 +207,16 @@ def reader(message: str, version: int, *path: str) -> Reader:
 
 
 @functools.lru_cache(maxsize=None)
+def head_reader(message: str, version: int, *path: str) -> Reader:
+    """Return a reader of the fields before the one at this path, in its struct: to read an array's elements singly."""
+    fields = fields_of(message, version)
+    for name in path[:-1]:
+        fields = next(field for field in fields if field.name == name).fields
+    before = fields[: [field.name for field in fields].index(path[-1])]
+    return _struct_reader(before, is_flexible(message, version), f"{message} v{version}", ends=False)
+
+
+@functools.lru_cache(maxsize=None)
 def _writer(message, version):
     return _struct_writer(fields_of(message, version), is_flexible(message, version), f"{message} v{version}")
 
@@ -209,7 +224,9 @@ def _writer(message, version):
 # --- readers ---------------------------------------------------------------------------------------------
 
 
-def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str) -> Reader:
+def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str, ends: bool = True) -> Reader:
+    """`ends`: whether tagged fields may follow, as at the end of a flexible struct."""
+    has_tags = flexible and ends
     plain = [field for field in fields if field.present and field.tag is None]
     steps = _steps(plain, flexible, where)
     tagged = {
@@ -237,8 +254,8 @@ def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str) -> Rea
                 else:
                     values.update(zip(name, unpack(data, position)))
                     position += size
-            if flexible:
-                name = ""
+            if has_tags:
+                name = "tagged fields"
                 if data[position]:
                     position = _read_tagged(data, position, tagged, values)
                 else:
@@ -282,8 +299,8 @@ def _cut(names, kinds, data, position):
 def _located(error: Exception, where: str, name: str, position: int | None) -> MessageError:
     if isinstance(error, MessageError):
         return error.within(name) if name else error
-    reason = "the data end here" if isinstance(error, IndexError) else error
-    return MessageError(where, name, position, reason)
+    is_short = isinstance(error, IndexError) or (position is not None and isinstance(error, struct.error))
+    return MessageError(where, name, position, "the data end here" if is_short else error)
 
 
 def _read_tagged(data, position, tagged, values):
