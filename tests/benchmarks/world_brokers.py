@@ -30,15 +30,15 @@ import threading
 from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+
+from tests.benchmarks import world
+from tests.benchmarks.primitives import (
     NO_TAGS,
     Reader,
     compact_array,
     compact_string,
     unsigned_varint,
 )
-
-from tests.benchmarks import world
 
 _API_VERSIONS = 18
 # What a KRaft broker's listener offers: Produce, but neither LeaderAndIsr (4) nor Vote (52)

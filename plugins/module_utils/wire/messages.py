@@ -105,8 +105,11 @@ def latest(message: str) -> int:
 
 
 @functools.lru_cache(maxsize=None)
-def fields_of(message: str, version: int) -> Tuple[Field, ...]:
-    """Return the fields of a message, those that this version does not have included."""
+def fields_of(message: str, version: int, *path: str) -> Tuple[Field, ...]:
+    """Return the fields of a message, or of the struct at this path in it. Those that this version does not have are
+    among them."""
+    if path:
+        return next(field for field in fields_of(message, version, *path[:-1]) if field.name == path[-1]).fields
     defined = definition(message)
     structs = {each["name"]: each["fields"] for each in defined.get("commonStructs", ())}
     return tuple(_field(each, version, defined["flexibleVersions"], structs) for each in defined["fields"])
@@ -196,22 +199,14 @@ def encode(message: str, version: int, values: Mapping[str, Any]) -> bytes:
 
 @functools.lru_cache(maxsize=None)
 def reader(message: str, version: int, *path: str) -> Reader:
-    """Return a reader of a message, or of the field at this path in it; of an array, of one of its elements."""
-    fields, flexible, where = fields_of(message, version), is_flexible(message, version), f"{message} v{version}"
-    read: Reader = _struct_reader(fields, flexible, where)
-    for name in path:
-        field = next(field for field in fields if field.name == name)
-        field = field._replace(type=field.type.replace("[]", ""))
-        fields, read = field.fields, _field_reader(field, flexible, where)
-    return read
+    """Return a reader of a message, or of the struct at this path in it; of an array, of one of its elements."""
+    return _struct_reader(fields_of(message, version, *path), is_flexible(message, version), f"{message} v{version}")
 
 
 @functools.lru_cache(maxsize=None)
 def head_reader(message: str, version: int, *path: str) -> Reader:
     """Return a reader of the fields before the one at this path, in its struct: to read an array's elements singly."""
-    fields = fields_of(message, version)
-    for name in path[:-1]:
-        fields = next(field for field in fields if field.name == name).fields
+    fields = fields_of(message, version, *path[:-1])
     before = fields[: [field.name for field in fields].index(path[-1])]
     return _struct_reader(before, is_flexible(message, version), f"{message} v{version}", ends=False)
 
