@@ -14,7 +14,7 @@ import re
 import textwrap
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 HOME = Path(__file__).parent
 ROOT = HOME.parents[1]
@@ -76,10 +76,10 @@ def _without_text(defined: Any) -> Any:
     return {key: _without_text(value) for key, value in defined.items() if key in _KEPT}
 
 
-def of_jars(release: str, libs: Path) -> Dict[str, str]:
+def of_jars(release: str, libs: Path, of: Sequence[str] = JARS) -> Dict[str, str]:
     """Return the definitions in the jars of a release: text by the file's name."""
     found = {}
-    for jar in JARS:
+    for jar in of:
         path = libs / f"kafka-{jar}-{release}.jar"
         if not path.exists():  # an older release has fewer jars
             continue

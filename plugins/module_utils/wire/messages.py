@@ -101,7 +101,7 @@ def api_key(message: str) -> int:
 
 def latest(message: str) -> int:
     """Return the latest version of a message."""
-    return _range(definition(message)["validVersions"])[1]
+    return version_range(definition(message)["validVersions"])[1]
 
 
 @functools.lru_cache(maxsize=None)
@@ -110,7 +110,11 @@ def fields_of(message: str, version: int, *path: str) -> Tuple[Field, ...]:
     among them."""
     if path:
         return next(field for field in fields_of(message, version, *path[:-1]) if field.name == path[-1]).fields
-    defined = definition(message)
+    return resolved(definition(message), version)
+
+
+def resolved(defined: Mapping[str, Any], version: int) -> Tuple[Field, ...]:
+    """Return the fields of a definition as one version has them."""
     structs = {each["name"]: each["fields"] for each in defined.get("commonStructs", ())}
     return tuple(_field(each, version, defined["flexibleVersions"], structs) for each in defined["fields"])
 
@@ -120,7 +124,7 @@ def is_flexible(message: str, version: int) -> bool:
     return _has(definition(message)["flexibleVersions"], version)
 
 
-def _range(versions: str) -> Tuple[int, int]:
+def version_range(versions: str) -> Tuple[int, int]:
     """Return the first and last of a range such as 3, 1-4, 2+ or none."""
     if versions == "none":
         return 0, -1
@@ -129,7 +133,7 @@ def _range(versions: str) -> Tuple[int, int]:
 
 
 def _has(versions: str, version: int) -> bool:
-    first, last = _range(versions)
+    first, last = version_range(versions)
     return first <= version <= last
 
 
