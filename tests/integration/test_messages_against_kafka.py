@@ -24,7 +24,7 @@ from tools import kafka_messages as sources
 from tools.kafka_releases import jars
 
 pytestmark = pytest.mark.real
-MESSAGES = int(os.environ.get("QUORUMSHIFT_GENERATED_MESSAGES", "3"))
+MESSAGES = int(os.environ.get("QUORUMSHIFT_GENERATED_MESSAGES", "2"))
 SEED = int(os.environ.get("QUORUMSHIFT_SEED") or random.SystemRandom().randrange(1 << 32))
 RELEASE = "3.9.2"
 OF_RELEASE = {path.stem: path for path in sources.sources() if path.parent.name == RELEASE}

@@ -20,7 +20,7 @@ HOME = Path(__file__).parent
 ROOT = HOME.parents[1]
 TARGET = ROOT / "plugins" / "module_utils" / "wire" / "definitions.py"
 JARS = ("clients", "metadata", "group-coordinator", "transaction-coordinator")
-_KEPT = {
+ENCODING = {
     *("apiKey", "type", "name", "validVersions", "flexibleVersions", "fields", "commonStructs"),
     *("versions", "nullableVersions", "taggedVersions", "tag", "default", "ignorable"),
 }
@@ -73,7 +73,7 @@ def _without_text(defined: Any) -> Any:
         return [_without_text(each) for each in defined]
     if not isinstance(defined, dict):
         return defined
-    return {key: _without_text(value) for key, value in defined.items() if key in _KEPT}
+    return {key: _without_text(value) for key, value in defined.items() if key in ENCODING}
 
 
 def of_jars(release: str, libs: Path, of: Sequence[str] = JARS) -> Dict[str, str]:
