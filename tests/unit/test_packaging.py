@@ -65,7 +65,7 @@ def test_galaxy_metadata():
     galaxy = load("galaxy.yml")
     assert f"{galaxy['namespace']}.{galaxy['name']}" == COLLECTION
     assert galaxy["dependencies"] == {}
-    assert galaxy["license"] == ["GPL-3.0-or-later"]
+    assert galaxy["license"] == ["GPL-3.0-or-later", "Apache-2.0"]
     assert "GNU GENERAL PUBLIC LICENSE" in text("LICENSE") and "Version 3, 29 June 2007" in text("LICENSE")
     assert re.search(rf"^## {re.escape(galaxy['version'])}\b", text("CHANGELOG.md"), re.MULTILINE)
 

@@ -142,11 +142,12 @@ def _field(defined: Mapping[str, Any], version: int, flexible: str, structs: Map
     array, element = kind[:2] if kind.startswith("[]") else "", kind.replace("[]", "")
     parts = defined.get("fields") or structs.get(element) or ()
     fields = tuple(_field(part, version, flexible, structs) for part in parts)
-    tagged = _has(defined.get("taggedVersions", "none"), version)
+    tagged_versions = defined.get("taggedVersions", "none")
+    tagged = _has(tagged_versions, version)
     return Field(
         defined["name"][0].lower() + defined["name"][1:],
         f"{array}struct" if fields else kind,
-        _has(defined["versions"], version),
+        _has(defined.get("versions", tagged_versions), version),
         int(defined["tag"]) if tagged else None,
         _has(defined.get("nullableVersions", "none"), version),
         _has(defined.get("flexibleVersions", flexible), version),
