@@ -359,9 +359,9 @@ class KafkaConnection:
             fields, start = read_header(answer, 0)
         except messages.MessageError as error:
             raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
-        if fields["correlationId"] != self._correlation:
-            wrong = f"got answer {fields['correlationId']} to request {self._correlation}"
-            raise ProtocolError(self.address, f"{name}: {wrong}")
+        correlation = fields["correlationId"]
+        if correlation != self._correlation:
+            raise ProtocolError(self.address, f"{name}: got answer {correlation} to request {self._correlation}")
         return answer[start:]
 
     def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
