@@ -49,7 +49,7 @@ test-rollback: setup ## on the testbed: rollbacks from every phase, and the rest
 test-layout: setup ## on the testbed: forward, back and to the end on a cluster with other ids, names, ports and paths
 test-restarts: setup ## on the testbed: rolling restarts of racks against one broker at a time, with failures; a migration and a rollback in batches
 test-files: setup ## 20,000 generated files and reassignments, each read as Java, Kafka and ZooKeeper read it
-test-releases: setup ## the table of Kafka's releases against the classes of every release that Maven serves
+test-releases: setup ## the table of Kafka's releases, and 200 random messages of each kind, against the classes of every release
 $(CHECKS):
 	@$(PY) -m tools.checks $@
 

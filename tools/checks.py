@@ -161,6 +161,13 @@ PARTS: dict[str, tuple[Step, ...]] = {
             counts_tests=True,
             env={"QUORUMSHIFT_ALL_RELEASES": "1"},
         ),
+        Step(
+            "messages",
+            (*PYTEST, "tests/integration/test_messages_against_kafka.py"),
+            2400,
+            counts_tests=True,
+            env={"QUORUMSHIFT_ALL_RELEASES": "1", "QUORUMSHIFT_GENERATED_MESSAGES": "200"},
+        ),
     ),
     "spark": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),

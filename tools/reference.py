@@ -68,7 +68,7 @@ RETURNS_REASONS = (
     "probes/zookeeper.py:_unreachable",
 )
 # their text is inserted into another message, after the name of the file or znode
-_INSIDE_OTHERS = ("doc_fragments", "formats", "znodes.ZnodeError")
+_INSIDE_OTHERS = ("doc_fragments", "formats", "wire/messages.py", "znodes.ZnodeError")
 # raised and caught within a *_wire.py, which raises a listed message for them
 _CAUGHT = {"ValueError", "IndexError", "struct.error", "OSError"}
 
@@ -89,7 +89,7 @@ def messages() -> list[Message]:
     """Return every message with which the collection can stop, by file."""
     found: list[Message] = []
     for path in sorted((ROOT / "plugins").rglob("*.py")):
-        if path.parent.name not in _INSIDE_OTHERS:
+        if not {path.parent.name, f"{path.parent.name}/{path.name}"} & {*_INSIDE_OTHERS}:
             found += _Collector(path).found
     for path in sorted((ROOT / "spark" / "quorumshift_spark").rglob("*.py")):
         found += _Collector(path, _OF_SPARK).found

@@ -27,10 +27,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     znode_items,
     znodes,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import compact_array
 from quorumshift_spark.columns import log, metadata, states
 
 from tests.benchmarks import metadata_decode as decoding
+from tests.benchmarks.primitives import compact_array
 
 PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
 OTHER_TYPES = frozenset({"TOPIC_RECORD", "CONFIG_RECORD"})

@@ -30,15 +30,15 @@ import threading
 from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+
+from tests.benchmarks import world
+from tests.benchmarks.primitives import (
     NO_TAGS,
-    Reader,
     compact_array,
     compact_string,
     unsigned_varint,
 )
-
-from tests.benchmarks import world
 
 _API_VERSIONS = 18
 # What a KRaft broker's listener offers: Produce, but neither LeaderAndIsr (4) nor Vote (52)
@@ -289,47 +289,40 @@ class Broker:
 
     def answer(self, request: bytes) -> Tuple[bytes, List[Tuple[int, int, int]], bytes]:
         """Return an answer: bytes, pieces of files (descriptor, offset, size), bytes. Raises ValueError."""
-        read = Reader(request)
-        key, version, correlation = read.int16(), read.int16(), read.int32()
-        read.string()
+        key, version, correlation = struct.unpack_from(">hhi", request)
         head = struct.pack(">i", correlation)
         if key == _API_VERSIONS:
             if version not in (3, 4):
                 raise ValueError(f"ApiVersions v{version}")
             return head + self._answers[str(key)], [], b""
-        read.tags()
+        _header, at = messages.reader("RequestHeader", 2)(request, 0)
         head += NO_TAGS
         if key == requests.METADATA.api_key:
-            return self._metadata(read, head)
+            return self._metadata(messages.decode("MetadataRequest", version, request[at:])["topics"], head)
         if key == requests.DESCRIBE_CONFIGS.api_key:
-            return self._described(read, head)
+            return self._described(messages.decode("DescribeConfigsRequest", version, request[at:])["resources"], head)
         if str(key) not in self._answers:
             raise ValueError(f"api key {key}")
         return head + self._answers[str(key)], [], b""
 
-    def _metadata(self, read, head):
-        count = read.varint()
-        if not count:
+    def _metadata(self, wanted, head):
+        if wanted is None:
             listed = unsigned_varint(len(self._index) + 1)
             return head + self._answers["head"] + listed, [(self._topics, 0, os.fstat(self._topics).st_size)], NO_TAGS
         topics, unknown = [], []
-        for _topic in range(count - 1):
-            read.uuid()
-            name = read.compact_string()
-            read.tags()
+        for topic in wanted:
+            name = topic["name"]
             if name in self._index:
                 topics.append((self._topics, *self._index[name][:2]))
             else:
                 empty = bytes(16) + b"\0\x01" + struct.pack(">i", -0x80000000) + NO_TAGS
                 unknown.append(struct.pack(">h", _UNKNOWN_TOPIC) + compact_string(name) + empty)
-        return head + self._answers["head"] + unsigned_varint(count) + b"".join(unknown), topics, NO_TAGS
+        return head + self._answers["head"] + unsigned_varint(len(wanted) + 1) + b"".join(unknown), topics, NO_TAGS
 
-    def _described(self, read, head):
-        count, topics, others = read.varint(), [], []
-        for _resource in range(count - 1):
-            kind, name = read.int8(), read.compact_string()
-            read.compact_array(read.compact_string)
-            read.tags()
+    def _described(self, resources, head):
+        topics, others = [], []
+        for resource in resources:
+            kind, name = resource["resourceType"], resource["resourceName"]
             if kind == _TOPIC_RESOURCE and name in self._index:
                 topics.append((self._configs, *self._index[name][2:]))
             elif kind == _TOPIC_RESOURCE:
@@ -339,7 +332,7 @@ class Broker:
                 others.append(
                     own or _NO_ERROR + bytes([kind]) + compact_string(name) + self._answers["settings"] + NO_TAGS
                 )
-        return head + _NO_THROTTLE + unsigned_varint(count) + b"".join(others), topics, NO_TAGS
+        return head + _NO_THROTTLE + unsigned_varint(len(resources) + 1) + b"".join(others), topics, NO_TAGS
 
 
 def _serve(connection: socket.socket, answer: Callable[[bytes], Any]) -> None:

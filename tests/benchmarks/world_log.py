@@ -11,13 +11,12 @@ import random
 import struct
 from typing import List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+from tests.benchmarks.primitives import (
     NO_TAGS,
     compact_array,
     compact_string,
     unsigned_varint,
 )
-
 from tests.benchmarks.world import (
     ALLOW,
     BROKERS,

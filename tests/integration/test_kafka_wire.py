@@ -54,29 +54,29 @@ class Recorder:
         self._last: dict = {}
         original = kafka_wire.KafkaConnection._ask
 
-        def ask(connection, key, version, *rest, **more):
-            answer = original(connection, key, version, *rest, **more)
-            self._last[key] = {"version": version, "answer": answer.hex()}
+        def ask(connection, name, version, values):
+            answer = original(connection, name, version, values)
+            self._last[name] = {"version": version, "answer": answer.hex()}
             return answer
 
         monkeypatch.setattr(kafka_wire.KafkaConnection, "_ask", ask)
 
     def mode(self, name: str, address: HostPort) -> str:
         answer = kafka_wire.api_versions(address)
-        self.answers[name] = {"api_versions": self._last[kafka_wire.API_VERSIONS]}
+        self.answers[name] = {"api_versions": self._last["ApiVersions"]}
         return node_mode(answer.api_keys, answer.zk_migration_ready)
 
     def quorum(self, name: str, address: HostPort) -> kafka_wire.Quorum:
         quorum = kafka_wire.describe_quorum(address)
-        self.answers[name]["describe_quorum"] = self._last[kafka_wire.DESCRIBE_QUORUM]
+        self.answers[name]["describe_quorum"] = self._last["DescribeQuorum"]
         return quorum
 
     def refused(self, name: str, address: HostPort, kind: type) -> kafka_wire.KafkaError:
-        self._last.pop(kafka_wire.DESCRIBE_QUORUM, None)
+        self._last.pop("DescribeQuorum", None)
         with pytest.raises(kind) as caught:
             kafka_wire.describe_quorum(address)
-        if kafka_wire.DESCRIBE_QUORUM in self._last:
-            self.answers[name]["describe_quorum"] = self._last[kafka_wire.DESCRIBE_QUORUM]
+        if "DescribeQuorum" in self._last:
+            self.answers[name]["describe_quorum"] = self._last["DescribeQuorum"]
         return caught.value
 
 

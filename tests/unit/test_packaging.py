@@ -28,6 +28,13 @@ HEADER = """\
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
+# Kafka's definitions of its messages, as data
+KAFKAS = "plugins/module_utils/wire/definitions.py"
+KAFKAS_HEADER = """\
+# Copyright: (c) The Apache Software Foundation and the contributors of Apache Kafka
+# Apache License 2.0 (see LICENSES/Apache-2.0.txt or https://www.apache.org/licenses/LICENSE-2.0)
+# SPDX-License-Identifier: Apache-2.0
+"""
 FILES = checkout_files()
 PYTHON_FILES = [name for name in FILES if name.endswith(".py")]
 MODULES = [name for name in PYTHON_FILES if name.startswith("plugins/modules/")]
@@ -65,7 +72,7 @@ def test_galaxy_metadata():
     galaxy = load("galaxy.yml")
     assert f"{galaxy['namespace']}.{galaxy['name']}" == COLLECTION
     assert galaxy["dependencies"] == {}
-    assert galaxy["license"] == ["GPL-3.0-or-later"]
+    assert galaxy["license"] == ["GPL-3.0-or-later", "Apache-2.0"]
     assert "GNU GENERAL PUBLIC LICENSE" in text("LICENSE") and "Version 3, 29 June 2007" in text("LICENSE")
     assert re.search(rf"^## {re.escape(galaxy['version'])}\b", text("CHANGELOG.md"), re.MULTILINE)
 
@@ -131,7 +138,7 @@ def test_python_file_begins_with_the_licence(name):
     if source.startswith("#!"):
         source = source.split("\n", 1)[1]
     source = source.removeprefix("# -*- coding: utf-8 -*-\n")
-    assert source.startswith(HEADER) or not source
+    assert source.startswith(KAFKAS_HEADER if name == KAFKAS else HEADER) or not source
     if source:
         body = [node for node in ast.parse(source).body if not isinstance(node, ast.Expr)]
         assert isinstance(body[0], ast.ImportFrom) and body[0].module == "__future__" if body else True

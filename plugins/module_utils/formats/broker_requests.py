@@ -4,10 +4,8 @@
 """Encode the requests for a broker's metadata and decode their answers. No I/O.
 
 Each request has one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
-migrate), but for ListClientMetricsResources. Its layout is a table of fields as in Kafka's message definitions
-(clients/src/main/resources/common/message/*.json), decoded by the reader of metadata records: both are KIP-482's
-flexible encoding. kafka-python has no DescribeDelegationToken, and it holds a complete answer as objects (1 kB a
-partition), while this module reads Metadata topic by topic.
+migrate), but for ListClientMetricsResources. kafka-python has no DescribeDelegationToken, and it holds a complete
+answer as objects (1 kB a partition), while this module reads Metadata topic by topic.
 
 The broker answers each of them itself and never forwards it to the controller (KafkaApis.handle, 3.9: no
 maybeForwardToController). The source of an answer depends on the broker's mode:
@@ -37,280 +35,134 @@ The principal must be a super user, or have DESCRIBE on all topics and tokens.
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
-    NO_TAGS,
-    compact_array,
-    compact_string,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
-    field_reader,
-    read_length,
-    read_unsigned_varint,
-    struct_reader,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+from ..wire import messages
 
 
 class Request(NamedTuple):
-    """A request; `fields` are those of its answer."""
+    """A request in one version."""
 
     name: str
-    api_key: int
     version: int
-    fields: Tuple[Field, ...]
+
+    @property
+    def api_key(self) -> int:
+        return messages.api_key(f"{self.name}Request")
+
+    def body(self, **values: Any) -> bytes:
+        """Return the request with these values. Raises messages.MessageError."""
+        return messages.encode(f"{self.name}Request", self.version, values)
 
 
 class MalformedAnswer(ValueError):
     """An answer's bytes do not match its layout."""
 
     def __init__(self, request: Request, reason: object) -> None:
-        super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {reason}")
+        detail = reason.detail if isinstance(reason, messages.MessageError) else reason
+        super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {detail}")
 
 
-_THROTTLE = Field("throttleTimeMs", "int32")
-_ERROR = (Field("errorCode", "int16"), Field("errorMessage", "string", nullable=True))
-PARTITION_FIELDS = (
-    Field("errorCode", "int16"),
-    Field("partitionIndex", "int32"),
-    Field("leaderId", "int32"),
-    Field("leaderEpoch", "int32"),
-    Field("replicaNodes", "[]int32"),
-    Field("isrNodes", "[]int32"),
-    Field("offlineReplicas", "[]int32"),
-)
-TOPIC_FIELDS = (
-    Field("errorCode", "int16"),
-    Field("name", "string", nullable=True),
-    Field("topicId", "uuid"),
-    Field("isInternal", "bool"),
-    Field("partitions", "[]struct", fields=PARTITION_FIELDS),
-    Field("topicAuthorizedOperations", "int32"),
-)
-_BROKER = (
-    Field("nodeId", "int32"),
-    Field("host", "string"),
-    Field("port", "int32"),
-    Field("rack", "string", nullable=True),
-)
-METADATA = Request(
-    "Metadata",
-    3,
-    12,
-    (
-        _THROTTLE,
-        Field("brokers", "[]struct", fields=_BROKER),
-        Field("clusterId", "string", nullable=True),
-        Field("controllerId", "int32"),
-        Field("topics", "[]struct", fields=TOPIC_FIELDS),
-    ),
-)
+METADATA = Request("Metadata", 12)
 
 # Maximum size in bytes of an answer with all topics: about 50 bytes a partition. It cannot be requested in parts
 # without the topics' names.
 LARGEST_METADATA = 1 << 30
 
-_SYNONYM = (Field("name", "string"), Field("value", "string", nullable=True), Field("source", "int8"))
-_CONFIG = (
-    Field("name", "string"),
-    Field("value", "string", nullable=True),
-    Field("readOnly", "bool"),
-    Field("configSource", "int8"),
-    Field("isSensitive", "bool"),
-    Field("synonyms", "[]struct", fields=_SYNONYM),
-    Field("configType", "int8"),
-    Field("documentation", "string", nullable=True),
-)
-_CONFIGS_OF_RESOURCE = (
-    *_ERROR,
-    Field("resourceType", "int8"),
-    Field("resourceName", "string"),
-    Field("configs", "[]struct", fields=_CONFIG),
-)
-DESCRIBE_CONFIGS = Request(
-    "DescribeConfigs", 32, 4, (_THROTTLE, Field("results", "[]struct", fields=_CONFIGS_OF_RESOURCE))
-)
-
-_QUOTA = (
-    Field(
-        "entity",
-        "[]struct",
-        fields=(Field("entityType", "string"), Field("entityName", "string", nullable=True)),
-    ),
-    Field("values", "[]struct", fields=(Field("key", "string"), Field("value", "float64"))),
-)
-DESCRIBE_CLIENT_QUOTAS = Request(
-    "DescribeClientQuotas", 48, 1, (_THROTTLE, *_ERROR, Field("entries", "[]struct", nullable=True, fields=_QUOTA))
-)
-
-_CREDENTIALS_OF_USER = (
-    Field("user", "string"),
-    *_ERROR,
-    Field("credentialInfos", "[]struct", fields=(Field("mechanism", "int8"), Field("iterations", "int32"))),
-)
-DESCRIBE_SCRAM = Request(
-    "DescribeUserScramCredentials",
-    50,
-    0,
-    (_THROTTLE, *_ERROR, Field("results", "[]struct", fields=_CREDENTIALS_OF_USER)),
-)
-
-_ACL = (
-    Field("principal", "string"),
-    Field("host", "string"),
-    Field("operation", "int8"),
-    Field("permissionType", "int8"),
-)
-_ACLS_OF_RESOURCE = (
-    Field("resourceType", "int8"),
-    Field("resourceName", "string"),
-    Field("patternType", "int8"),
-    Field("acls", "[]struct", fields=_ACL),
-)
-DESCRIBE_ACLS = Request(
-    "DescribeAcls", 29, 3, (_THROTTLE, *_ERROR, Field("resources", "[]struct", fields=_ACLS_OF_RESOURCE))
-)
-
-_PRINCIPAL = (Field("principalType", "string"), Field("principalName", "string"))
-_TOKEN = (
-    *_PRINCIPAL,
-    Field("tokenRequesterPrincipalType", "string"),
-    Field("tokenRequesterPrincipalName", "string"),
-    Field("issueTimestamp", "int64"),
-    Field("expiryTimestamp", "int64"),
-    Field("maxTimestamp", "int64"),
-    Field("tokenId", "string"),
-    Field("hmac", "bytes"),
-    Field("renewers", "[]struct", fields=_PRINCIPAL),
-)
-DESCRIBE_TOKENS = Request(
-    "DescribeDelegationToken",
-    41,
-    3,
-    (Field("errorCode", "int16"), Field("tokens", "[]struct", fields=_TOKEN), _THROTTLE),
-)
-
-_END = (
-    Field("partitionIndex", "int32"),
-    Field("errorCode", "int16"),
-    Field("timestamp", "int64"),
-    Field("offset", "int64"),
-    Field("leaderEpoch", "int32"),
-)
-# Kafka 3.7 and later, in KRaft mode (KIP-1000)
-LIST_CLIENT_METRICS = Request(
-    "ListClientMetricsResources",
-    74,
-    0,
-    (
-        _THROTTLE,
-        Field("errorCode", "int16"),
-        Field("clientMetricsResources", "[]struct", fields=(Field("name", "string"),)),
-    ),
-)
-LIST_OFFSETS = Request(
-    "ListOffsets",
-    2,
-    7,
-    (
-        _THROTTLE,
-        Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_END))),
-    ),
-)
+DESCRIBE_CONFIGS = Request("DescribeConfigs", 4)
+DESCRIBE_CLIENT_QUOTAS = Request("DescribeClientQuotas", 1)
+DESCRIBE_SCRAM = Request("DescribeUserScramCredentials", 0)
+DESCRIBE_ACLS = Request("DescribeAcls", 3)
+DESCRIBE_TOKENS = Request("DescribeDelegationToken", 3)
+LIST_CLIENT_METRICS = Request("ListClientMetricsResources", 0)  # Kafka 3.7 and later, in KRaft mode (KIP-1000)
+LIST_OFFSETS = Request("ListOffsets", 7)
 # As the replica id: the broker returns the end of its own log, leader or not (ListOffsetsRequest, KafkaApis).
-_DEBUGGING_REPLICA, _LATEST, _NO_EPOCH = -2, -1, -1
+_DEBUGGING_REPLICA, _LATEST = -2, -1
+_ANY = 1  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
+_CLUSTER, _LITERAL = 4, 3
 
 # --- bodies of the requests ------------------------------------------------------------------------------
-
-_ANY = b"\1"  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
-_CLUSTER, _LITERAL = b"\4", b"\3"
-_NULL = b"\0"
-_FALSE, _TRUE = b"\0", b"\1"
-_NO_UUID = bytes(16)
 
 
 def metadata(topics: Iterable[str] | None) -> bytes:
     """Return a request for all topics (None) or the named ones; it creates no topic."""
-    listed = _NULL if topics is None else compact_array(_NO_UUID + compact_string(name) + NO_TAGS for name in topics)
-    return listed + _FALSE + _FALSE + NO_TAGS
+    listed = None if topics is None else [{"name": name} for name in topics]
+    return METADATA.body(topics=listed, allowAutoTopicCreation=False)
 
 
 def configs(resources: Iterable[Tuple[int, str]], synonyms: bool, keys: Iterable[str] | None = None) -> bytes:
     """Return a request for configs of each (resource type, name): all or `keys`, optionally with their synonyms."""
-    wanted = _NULL if keys is None else compact_array(map(compact_string, keys))
-    listed = compact_array(
-        struct.pack(">b", kind) + compact_string(name) + wanted + NO_TAGS for kind, name in resources
-    )
-    return listed + (_TRUE if synonyms else _FALSE) + _FALSE + NO_TAGS
+    wanted = None if keys is None else list(keys)
+    listed = [{"resourceType": kind, "resourceName": name, "configurationKeys": wanted} for kind, name in resources]
+    return DESCRIBE_CONFIGS.body(resources=listed, includeSynonyms=synonyms)
 
 
 def client_quotas() -> bytes:
     """Return a request for the quotas of all entities."""
-    return compact_array(()) + _FALSE + NO_TAGS
+    return DESCRIBE_CLIENT_QUOTAS.body()
 
 
 def scram() -> bytes:
     """Return a request for the SCRAM credentials of all users."""
-    return _NULL + NO_TAGS
+    return DESCRIBE_SCRAM.body(users=None)
 
 
-def acls() -> bytes:
-    """Return a request for all ACLs."""
-    return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + NO_TAGS
+def acls(resource_type: int = _ANY, name: str | None = None, pattern: int = _ANY) -> bytes:
+    """Return a request for the ACLs of a resource, or for all."""
+    return DESCRIBE_ACLS.body(
+        resourceTypeFilter=resource_type,
+        resourceNameFilter=name,
+        patternTypeFilter=pattern,
+        principalFilter=None,
+        hostFilter=None,
+        operation=_ANY,
+        permissionType=_ANY,
+    )
 
 
 def cluster_acls() -> bytes:
     """Return a request for the ACLs of the cluster itself: a small answer, which shows whether a broker has any."""
-    return _CLUSTER + compact_string("kafka-cluster") + _LITERAL + _NULL + _NULL + _ANY + _ANY + NO_TAGS
+    return acls(_CLUSTER, "kafka-cluster", _LITERAL)
 
 
 def client_metrics() -> bytes:
     """Return a request for the names of the subscriptions of client metrics."""
-    return NO_TAGS
+    return LIST_CLIENT_METRICS.body()
 
 
 def delegation_tokens() -> bytes:
     """Return a request for the delegation tokens of all owners."""
-    return _NULL + NO_TAGS
+    return DESCRIBE_TOKENS.body(owners=None)
 
 
 def no_delegation_tokens() -> bytes:
     """Return a request for the delegation tokens of no owner: it shows whether a broker has any."""
-    return compact_array(()) + NO_TAGS
+    return DESCRIBE_TOKENS.body(owners=[])
 
 
 def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
     """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
-    numbers: Dict[str, list] = {}
-    for topic, number in partitions:
-        numbers.setdefault(topic, []).append(number)
-    listed = compact_array(
-        compact_string(topic)
-        + compact_array(struct.pack(">iiq", number, _NO_EPOCH, _LATEST) + NO_TAGS for number in wanted)
-        + NO_TAGS
-        for topic, wanted in numbers.items()
-    )
-    return struct.pack(">ib", _DEBUGGING_REPLICA, 0) + listed + NO_TAGS
+    listed = by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
+    return LIST_OFFSETS.body(replicaId=_DEBUGGING_REPLICA, topics=listed)
+
+
+def by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
+    """Return topics, each with its partitions; `name` is the field of the topic's name."""
+    topics: Dict[str, list] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [{name: topic, "partitions": listed} for topic, listed in topics.items()]
 
 
 # --- answers ---------------------------------------------------------------------------------------------
 
-_READERS: Dict[Request, Any] = {}
-_UNFIT = (IndexError, ValueError, struct.error)
-
 
 def read(request: Request, answer: bytes) -> Dict[str, Any]:
     """Return the fields of an answer. Raises MalformedAnswer."""
-    if request not in _READERS:
-        _READERS[request] = struct_reader(request.fields, request.version)
     try:
-        fields, end = _READERS[request](answer, 0)
-    except _UNFIT as error:
+        return messages.decode(f"{request.name}Response", request.version, answer)
+    except messages.MessageError as error:
         raise MalformedAnswer(request, error) from error
-    _check_end(request, answer, end)
-    return fields
 
 
 class ConfigsReader:
@@ -323,33 +175,37 @@ class ConfigsReader:
     _KEPT = 8  # values of the config at one place of the list
 
     def __init__(self) -> None:
+        answer = "DescribeConfigsResponse", DESCRIBE_CONFIGS.version
+        self._read_head = messages.head_reader(*answer, "results")
+        self._read_resource = messages.head_reader(*answer, "results", "configs")
+        self._read_config = messages.reader(*answer, "results", "configs")
         self._known: Dict[int, List[Tuple[bytes, Dict[str, Any]]]] = {}
 
     def read(self, answer: bytes) -> List[Dict[str, Any]]:
         """Return `results`; they share configs. Raises MalformedAnswer."""
         try:
-            _throttle, at = _read_throttle(answer, 0)
-            count, at = read_length(answer, at)
+            _head, at = self._read_head(answer, 0)
+            count, at = messages.read_length(answer, at)
             results = []
             for _result in range(count):
-                result, at = _read_resource(answer, at)
+                result, at = self._read_resource(answer, at)
                 result["configs"], at = self._configs(answer, at)
                 at = _without_tags(answer, at)
                 results.append(result)
             at = _without_tags(answer, at)
-        except _UNFIT as error:
+        except messages.UNFIT as error:
             raise MalformedAnswer(DESCRIBE_CONFIGS, error) from error
         _check_end(DESCRIBE_CONFIGS, answer, at)
         return results
 
     def _configs(self, answer: bytes, at: int) -> Tuple[List[Dict[str, Any]], int]:
-        count, at = read_length(answer, at)
+        count, at = messages.read_length(answer, at)
         configs = []
         for number in range(count):
             known = self._known.setdefault(number, [])
             found = next((one for one in known if answer.startswith(one[0], at)), None)
             if found is None:
-                config, end = _read_config(answer, at)
+                config, end = self._read_config(answer, at)
                 found = (answer[at:end], config)
                 known.insert(0, found)
                 del known[self._KEPT :]
@@ -358,21 +214,8 @@ class ConfigsReader:
         return configs, at
 
 
-_read_throttle = field_reader(_THROTTLE, DESCRIBE_CONFIGS.version)
-_read_config = struct_reader(_CONFIG, DESCRIBE_CONFIGS.version)
-_resource_fields = [(field.name, field_reader(field, DESCRIBE_CONFIGS.version)) for field in _CONFIGS_OF_RESOURCE[:-1]]
-
-
-def _read_resource(answer: bytes, at: int) -> Tuple[Dict[str, Any], int]:
-    """Return the fields of a resource before its configs."""
-    result = {}
-    for name, read_field in _resource_fields:
-        result[name], at = read_field(answer, at)
-    return result, at
-
-
 def _without_tags(answer: bytes, at: int) -> int:
-    tags, at = read_unsigned_varint(answer, at)
+    tags, at = messages.read_unsigned_varint(answer, at)
     if tags:
         raise ValueError(f"{tags} tagged fields, expected none")
     return at
@@ -388,20 +231,19 @@ class MetadataAnswer:
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer
+        self._read_topic = messages.reader("MetadataResponse", METADATA.version, "topics")
         self.head: Dict[str, Any] = {}
-        position = 0
         try:
-            for field in METADATA.fields[:-1]:
-                self.head[field.name], position = field_reader(field, METADATA.version)(answer, position)
-            self.topics_left, self.position = read_length(answer, position)
-        except _UNFIT as error:
+            self.head, position = messages.head_reader("MetadataResponse", METADATA.version, "topics")(answer, 0)
+            self.topics_left, self.position = messages.read_length(answer, position)
+        except messages.UNFIT as error:
             raise MalformedAnswer(METADATA, error) from error
 
     def read_topic(self) -> Dict[str, Any]:
         """Return the next topic."""
         try:
-            topic, self.position = _read_topic(self.answer, self.position)
-        except _UNFIT as error:
+            topic, self.position = self._read_topic(self.answer, self.position)
+        except messages.UNFIT as error:
             raise MalformedAnswer(METADATA, error) from error
         self.topics_left -= 1
         return topic
@@ -409,15 +251,12 @@ class MetadataAnswer:
     def check_end(self) -> None:
         """Check that nothing follows the topics."""
         try:
-            tags, position = read_unsigned_varint(self.answer, self.position)
-        except _UNFIT as error:
+            tags, position = messages.read_unsigned_varint(self.answer, self.position)
+        except messages.UNFIT as error:
             raise MalformedAnswer(METADATA, error) from error
         if tags:
             raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
         _check_end(METADATA, self.answer, position)
-
-
-_read_topic = struct_reader(TOPIC_FIELDS, METADATA.version)
 
 
 def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:

@@ -3,16 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decode the answers to the requests of probes.kafka_wire: ApiVersions, DescribeQuorum, UnregisterBroker, SASL.
 
-Layouts are those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9). Every decoder
-takes the body after the header and its version. It raises ErrorCode for an error, and IndexError, ValueError or
-struct.error for bytes that do not match. Requests of a broker's metadata are in broker_requests.
+Every decoder takes the body after the header and its version. It raises ErrorCode for an error, and ValueError
+(messages.MessageError) for bytes that do not match. Requests of a broker's metadata are in broker_requests.
 """
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import Reader
+from ..wire import messages
 
 _API_VERSIONS = 18
 
@@ -81,128 +80,76 @@ def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
 
     Versions 3 and 4 have one layout; 3 leaves out supported features whose lowest level is 0 (KAFKA-17011).
     """
-    read = Reader(answer)
-    raise_for(read.int16())
-    if version == 0:
-        keys = read.array(lambda: (read.int16(), (read.int16(), read.int16())))
-        return ApiVersions(dict(keys), {}, {}, -1, False)
-
-    def range_of_key() -> Tuple[int, Tuple[int, int]]:
-        item = read.int16(), (read.int16(), read.int16())
-        read.tags()
-        return item
-
-    def supported_feature() -> Tuple[str, Tuple[int, int]]:
-        item = read.compact_string(), (read.int16(), read.int16())
-        read.tags()
-        return item
-
-    def finalized_feature() -> Tuple[str, Tuple[int, int]]:
-        name, highest, lowest = read.compact_string(), read.int16(), read.int16()
-        read.tags()
-        return name, (lowest, highest)
-
-    keys = read.compact_array(range_of_key)
-    read.int32()  # throttle time
-    tagged = read.tags()
-    supported: List[Tuple[str, Tuple[int, int]]] = []
-    finalized: List[Tuple[str, Tuple[int, int]]] = []
-    epoch = -1
-    ready = False
-    for tag, value in tagged.items():
-        read = Reader(value)
-        if tag == 0:
-            supported = read.compact_array(supported_feature)
-        elif tag == 1:
-            epoch = read.int64()
-        elif tag == 2:
-            finalized = read.compact_array(finalized_feature)
-        elif tag == 3:
-            ready = bool(read.int8())
-    return ApiVersions(dict(keys), dict(supported), dict(finalized), epoch, ready)
+    # an error comes in version 0, whatever the version of the request (KIP-511)
+    read = messages.decode("ApiVersionsResponse", version, answer)
+    raise_for(read["errorCode"])
+    return ApiVersions(
+        {key["apiKey"]: (key["minVersion"], key["maxVersion"]) for key in read["apiKeys"]},
+        {each["name"]: (each["minVersion"], each["maxVersion"]) for each in read["supportedFeatures"]},
+        {each["name"]: (each["minVersionLevel"], each["maxVersionLevel"]) for each in read["finalizedFeatures"]},
+        read["finalizedFeaturesEpoch"],
+        read["zkMigrationReady"],
+    )
 
 
 def decode_newest_api_versions(answer: bytes, _version: int) -> int:
     """Return the newest version of ApiVersions that a server knows, by its answer to one that it does not: version 0
     with UNSUPPORTED_VERSION (KIP-511), without keys from servers before 2.4."""
-    read = Reader(answer)
-    read.int16()
-    keys = read.array(lambda: (read.int16(), read.int16(), read.int16()))
-    return max((highest for key, _lowest, highest in keys if key == _API_VERSIONS), default=0)
+    keys = messages.decode("ApiVersionsResponse", 0, answer)["apiKeys"]
+    return max((key["maxVersion"] for key in keys if key["apiKey"] == _API_VERSIONS), default=0)
 
 
 def decode_quorum(answer: bytes, version: int) -> Quorum:
     """Decode a DescribeQuorumResponse body of version 0, 1 or 2."""
-    read = Reader(answer)
-
-    def replica() -> Replica:
-        identity = read.int32()
-        directory = read.uuid() if version >= 2 else None
-        end = read.int64()
-        fetched, caught_up = (read.int64(), read.int64()) if version >= 1 else (-1, -1)
-        read.tags()
-        return Replica(identity, end, fetched, caught_up, directory)
-
-    def partition() -> Quorum:
-        read.int32()  # partition index: there is one
-        code = read.int16()
-        message = read.compact_string() if version >= 2 else None
-        leader, epoch, high_watermark = read.int32(), read.int32(), read.int64()
-        voters, observers = read.compact_array(replica), read.compact_array(replica)
-        read.tags()
-        raise_for(code, message)
-        return Quorum(leader, epoch, high_watermark, tuple(voters), tuple(observers))
-
-    def topic() -> List[Quorum]:
-        read.compact_string()
-        partitions = read.compact_array(partition)
-        read.tags()
-        return partitions
-
-    def listener() -> Tuple[str, int]:
-        read.compact_string()  # name
-        found = read.compact_string(), read.int16() & 0xFFFF
-        read.tags()
-        return found
-
-    def node() -> Tuple[int, List[Tuple[str, int]]]:
-        found = read.int32(), read.compact_array(listener)
-        read.tags()
-        return found
-
-    code = read.int16()
-    raise_for(code, read.compact_string() if version >= 2 else None)
-    partitions = [quorum for quorums in read.compact_array(topic) for quorum in quorums]
-    nodes = read.compact_array(node) if version >= 2 else []
-    read.tags()
+    read = messages.decode("DescribeQuorumResponse", version, answer)
+    raise_for(read["errorCode"], read["errorMessage"] or None)
+    partitions = [partition for topic in read["topics"] for partition in topic["partitions"]]
     if len(partitions) != 1:
         raise ValueError(f"{len(partitions)} partitions instead of one")
-    return partitions[0]._replace(endpoints={one: listeners[0] for one, listeners in nodes if listeners})
+    (partition,) = partitions
+    raise_for(partition["errorCode"], partition["errorMessage"] or None)
+    listeners = {node["nodeId"]: node["listeners"] for node in read["nodes"]}
+    return Quorum(
+        partition["leaderId"],
+        partition["leaderEpoch"],
+        partition["highWatermark"],
+        tuple(map(_replica, partition["currentVoters"])),
+        tuple(map(_replica, partition["observers"])),
+        {node: (each[0]["host"], each[0]["port"]) for node, each in listeners.items() if each},
+    )
 
 
-def decode_unregistered(answer: bytes, _version: int) -> None:
+def _replica(read: Mapping[str, Any]) -> Replica:
+    directory = read["replicaDirectoryId"]
+    return Replica(
+        read["replicaId"],
+        read["logEndOffset"],
+        read["lastFetchTimestamp"],
+        read["lastCaughtUpTimestamp"],
+        None if directory == messages.ZERO_UUID else directory,
+    )
+
+
+def decode_unregistered(answer: bytes, version: int) -> None:
     """Decode an UnregisterBrokerResponse body of version 0."""
-    read = Reader(answer)
-    read.int32()  # throttle time
-    raise_for(read.int16(), read.compact_string())
+    read = messages.decode("UnregisterBrokerResponse", version, answer)
+    raise_for(read["errorCode"], read["errorMessage"])
 
 
-def decode_cluster(answer: bytes, _version: int) -> str | None:
-    """Decode the cluster id of a DescribeClusterResponse body of version 1. What follows it is not read."""
-    read = Reader(answer)
-    read.int32()  # throttle time
-    raise_for(read.int16(), read.compact_string())
-    read.int8()  # endpoint type
-    return read.compact_string()
+def decode_cluster(answer: bytes, version: int) -> str | None:
+    """Decode the cluster id of a DescribeClusterResponse body of version 1."""
+    read = messages.decode("DescribeClusterResponse", version, answer)
+    raise_for(read["errorCode"], read["errorMessage"])
+    return read["clusterId"]
 
 
-def decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
+def decode_handshake(answer: bytes, version: int) -> Tuple[int, List[str]]:
     """Decode a SaslHandshakeResponse body of version 1: the error code and the offered mechanisms."""
-    read = Reader(answer)
-    return read.int16(), read.array(read.string)
+    read = messages.decode("SaslHandshakeResponse", version, answer)
+    return read["errorCode"], read["mechanisms"]
 
 
-def decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None, bytes]:
+def decode_authenticate(answer: bytes, version: int) -> Tuple[int, str | None, bytes]:
     """Decode a SaslAuthenticateResponse body of version 1: error code, message, the mechanism's bytes."""
-    read = Reader(answer)
-    return read.int16(), read.string(), read.take(max(0, read.int32()))
+    read = messages.decode("SaslAuthenticateResponse", version, answer)
+    return read["errorCode"], read["errorMessage"], read["authBytes"]

@@ -18,6 +18,7 @@ from ..formats import admin_requests, broker_requests
 from ..formats.admin_requests import Partition
 from ..formats.broker_requests import Request
 from ..security import Security
+from ..wire import messages
 from .kafka_wire import ApiVersions, KafkaConnection, KafkaError, api_versions
 from .socket_wire import ProtocolError, WireError
 
@@ -168,6 +169,9 @@ class ClusterAdmin:
                 answer = self._read(
                     address, request, admin_requests.alter_configs({one: changes[one] for one in listed})
                 )
+            except messages.MessageError as error:  # such as a value that is too long for Kafka's encoding
+                errors.update(dict.fromkeys(listed, ProtocolError(address, f"not sent: {error}")))
+                continue
             except WireError as error:
                 errors.update(dict.fromkeys(listed, error))
                 continue

@@ -3,16 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Send requests to one Kafka broker or controller: ApiVersions, DescribeQuorum, UnregisterBroker and others.
 
-Client libraries find the leader by themselves; a probe needs the answer of one given address. Field layouts are those
-of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9), framing and flexible headers
-those of KIP-482. Each function opens its own connection and ends within its `timeout`.
+Client libraries find the leader by themselves; a probe needs the answer of one given address. Each function opens its
+own connection and ends within its `timeout`.
 """
 
 from __future__ import annotations
 
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, NamedTuple
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_answers import (
@@ -28,13 +27,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_an
     decode_quorum,
     decode_unregistered,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
-    NO_TAGS,
-    Reader,
-    compact_array,
-    compact_string,
-    string,
-)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.sasl_wire import SaslError, Scram, plain_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import (
     AuthenticationFailed,
@@ -46,6 +38,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wi
     WireError,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 __all__ = [
     "ApiVersions",
@@ -66,8 +59,8 @@ __all__ = [
     "unregister_broker",
 ]
 
-SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM, UNREGISTER_BROKER = 17, 18, 36, 55, 64
-DESCRIBE_CLUSTER = 60
+DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 55, 60
+_CONTROLLERS = 2  # DescribeCluster's type of endpoints
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
@@ -248,8 +241,8 @@ class KafkaConnection:
         return self._api_versions
 
     def _ask_api_versions(self, version: int) -> bytes:
-        body = b"" if version < 3 else compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + NO_TAGS
-        return self._ask(API_VERSIONS, version, body, "ApiVersions", flexible=version >= 3, flexible_answer=False)
+        client = {"clientSoftwareName": _CLIENT_NAME, "clientSoftwareVersion": _CLIENT_VERSION}
+        return self._ask("ApiVersions", version, client if version >= 3 else {})
 
     def describe_quorum(self) -> Quorum:
         """Return DescribeQuorum of `__cluster_metadata`, after authentication if the security requires it."""
@@ -259,9 +252,8 @@ class KafkaConnection:
             raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
         self.authenticate()
         version = min(2, offered[1])
-        partition = compact_array([struct.pack(">i", 0) + NO_TAGS])
-        topic = compact_string("__cluster_metadata") + partition + NO_TAGS
-        answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + NO_TAGS, "DescribeQuorum", flexible=True)
+        topic = {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}
+        answer = self._ask("DescribeQuorum", version, {"topics": [topic]})
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def cluster_id_of_controllers(self) -> str | None:
@@ -270,15 +262,13 @@ class KafkaConnection:
         if not lowest <= 1 <= highest:
             return None
         self.authenticate()
-        body = b"\0" + struct.pack(">b", 2) + NO_TAGS  # without authorized operations; endpoint type: controllers
-        answer = self._ask(DESCRIBE_CLUSTER, 1, body, "DescribeCluster", flexible=True)
+        answer = self._ask("DescribeCluster", 1, {"endpointType": _CONTROLLERS})
         return self._decoded(decode_cluster, answer, 1, "DescribeCluster")
 
     def unregister_broker(self, broker_id: int) -> None:
         """Send UnregisterBroker v0 (KIP-631), after authentication if the security requires it. Raises KafkaError."""
         self.authenticate()
-        body = struct.pack(">i", broker_id) + NO_TAGS
-        answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
+        answer = self._ask("UnregisterBroker", 0, {"brokerId": broker_id})
         self._decoded(decode_unregistered, answer, 0, "UnregisterBroker")
 
     def request(
@@ -300,7 +290,7 @@ class KafkaConnection:
                 f"this server offers {offered} of it, version {version} is needed",
             )
         self.authenticate()
-        return self._ask(key, version, body, name, flexible=True, largest=largest)
+        return self._send(key, version, body, name, largest)
 
     def authenticate(self) -> None:
         """Authenticate once a connection with the security's SASL mechanism; do nothing without SASL."""
@@ -309,7 +299,7 @@ class KafkaConnection:
         self._authenticated = True
         self.security.require_own_client()
         mechanism = str(self.security.mechanism)
-        answer = self._ask(SASL_HANDSHAKE, 1, string(mechanism), "SaslHandshake", flexible=False)
+        answer = self._ask("SaslHandshake", 1, {"mechanism": mechanism})
         code, offered = self._decoded(decode_handshake, answer, 1, "SaslHandshake")
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
@@ -328,8 +318,7 @@ class KafkaConnection:
             raise AuthenticationFailed(self.address, str(error)) from error
 
     def _exchange(self, token: bytes) -> bytes:
-        body = struct.pack(">i", len(token)) + token
-        answer = self._ask(SASL_AUTHENTICATE, 1, body, "SaslAuthenticate", flexible=False)
+        answer = self._ask("SaslAuthenticate", 1, {"authBytes": token})
         code, message, challenge = self._decoded(decode_authenticate, answer, 1, "SaslAuthenticate")
         if code == _SASL_AUTHENTICATION_FAILED:
             text = f"{self.security.mechanism} login as {self.security.username!r} failed"
@@ -338,34 +327,42 @@ class KafkaConnection:
             raise KafkaError(self.address, code, "SaslAuthenticate", message)
         return challenge
 
-    def _ask(
-        self,
-        key: int,
-        version: int,
-        body: bytes,
-        name: str,
-        flexible: bool,
-        flexible_answer: bool | None = None,
-        largest: int = _LARGEST_ANSWER,
-    ) -> bytes:
+    def _ask(self, name: str, version: int, values: Mapping[str, Any]) -> bytes:
+        request = f"{name}Request"
+        body = messages.encode(request, version, values)
+        return self._send(messages.api_key(request), version, body, name, _LARGEST_ANSWER)
+
+    def _send(self, key: int, version: int, body: bytes, name: str, largest: int) -> bytes:
         """Send one request and return the answer after its header."""
         self._correlation += 1
-        header = struct.pack(">hhi", key, version, self._correlation) + string(_CLIENT_NAME)
-        if flexible:
-            header += NO_TAGS
+        flexible = messages.is_flexible(f"{name}Request", version)
+        header = messages.encode(
+            "RequestHeader",
+            2 if flexible else 1,
+            {
+                "requestApiKey": key,
+                "requestApiVersion": version,
+                "correlationId": self._correlation,
+                "clientId": _CLIENT_NAME,
+            },
+        )
         self._wire.send(struct.pack(">i", len(header) + len(body)) + header + body, f"the answer to {name}")
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
             raise ProtocolError(self.address, "the listener uses TLS, but the security protocol of the client does not")
         if not 4 <= size <= largest:
             raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: its length is {size}")
-        answer = Reader(self._wire.receive(size))
-        correlation = answer.int32()
+        answer = self._wire.receive(size)
+        # a client that asks for the versions does not know yet whether the server has flexible headers (KIP-511)
+        read_header = messages.reader("ResponseHeader", int(flexible and name != "ApiVersions"))
+        try:
+            fields, start = read_header(answer, 0)
+        except messages.MessageError as error:
+            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
+        correlation = fields["correlationId"]
         if correlation != self._correlation:
             raise ProtocolError(self.address, f"{name}: got answer {correlation} to request {self._correlation}")
-        if flexible if flexible_answer is None else flexible_answer:
-            answer.tags()
-        return answer.rest()
+        return answer[start:]
 
     def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
         try:
@@ -373,5 +370,6 @@ class KafkaConnection:
         except ErrorCode as error:
             kind = NotLeader if error.code == _NOT_LEADER else KafkaError
             raise kind(self.address, error.code, name, error.server_message) from None
-        except (struct.error, IndexError, ValueError) as error:
-            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
+        except ValueError as error:
+            detail = error.detail if isinstance(error, messages.MessageError) else error
+            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {detail}") from error

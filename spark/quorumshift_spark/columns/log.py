@@ -39,6 +39,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_b
     read_batches,
     read_varint,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import fields_of
 
 from quorumshift_spark.columns import sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs
@@ -65,7 +66,7 @@ COLUMNS = {
 SORTED = ("isr", "removing", "adding", "elr", "last_known_elr")
 """Lists whose order means nothing."""
 _UNCHANGED = {"leader": -2, "recovery_state": -1}  # LeaderConstants.NO_LEADER_CHANGE, LeaderRecoveryState.NO_CHANGE
-_TYPES = {field.name: ARROW_TYPES[field.type] for field in RECORDS[_PARTITION].fields}
+_TYPES = {field.name: ARROW_TYPES[field.type] for field in fields_of("PartitionRecord", RECORDS[_PARTITION].latest)}
 
 PARTITION_RECORDS = pa.schema(
     [
@@ -260,7 +261,7 @@ def _read_chunk(part: Part, batches: List[Batch]) -> Iterator[pa.RecordBatch]:
         for version in range(RECORDS[key].latest + 1):
             rows = np.flatnonzero(counts & (frames.key == key) & (frames.version == version) & ~frames.odd)
             if len(rows):
-                structs = read_structs(frames.data, frames.start[rows], RECORDS[key].fields, version)
+                structs = read_structs(frames.data, frames.start[rows], fields_of(RECORDS[key].message, version))
                 frames.odd[rows] = structs.odd | (structs.end != frames.end[rows])
                 read.append((key, rows, structs.columns))
     # A batch without frames has records whose bounds are wrong, or no records
@@ -305,6 +306,6 @@ def _read_slowly(part: Part, batch: Batch) -> Iterator[pa.RecordBatch]:
         if fields is not None and not any(first <= offset < end for first, end in part.dropped()):
             partitions[key].append((offset, fields))
     for key, records in partitions.items():
-        names = [field.name for field in RECORDS[key].fields]
+        names = [field.name for field in fields_of(RECORDS[key].message, 0)]
         columns = {name: pa.array([fields[name] for _offset, fields in records], _TYPES[name]) for name in names}
         yield _record_batch(part, key, columns, np.array([offset for offset, _fields in records], np.int64))

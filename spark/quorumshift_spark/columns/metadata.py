@@ -16,12 +16,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import (
-    METADATA,
-    PARTITION_FIELDS,
-    MetadataAnswer,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import read_length
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import METADATA, MetadataAnswer
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import fields_of, read_length
 
 from quorumshift_spark.columns import IDS, PARTITIONS, sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs
@@ -36,6 +32,7 @@ SERVED_PARTITIONS = pa.schema([*PARTITIONS, ("error_code", pa.int16()), ("offlin
 listener with the name of the one that was asked.
 """
 
+_PARTITION_FIELDS = fields_of("MetadataResponse", METADATA.version, "topics", "partitions")
 _CHUNK = 50_000  # partitions that are decoded together
 _BEFORE_NAME, _BEFORE_PARTITIONS = 2, 17  # bytes of a topic's errorCode; of its topicId and isInternal
 _AFTER_PARTITIONS = struct.Struct(">iB")  # topicAuthorizedOperations, number of tags
@@ -123,7 +120,7 @@ def _read_topics(metadata: MetadataAnswer, topics: List[_Topic], starts: List[in
     """Read these topics up to one that is not in the common form; None if it is the first."""
     base = topics[0].start
     data = metadata.answer[base : topics[-1].end] + PADDING
-    structs = read_structs(data, np.array(starts, np.int64) - base, PARTITION_FIELDS, METADATA.version)
+    structs = read_structs(data, np.array(starts, np.int64) - base, _PARTITION_FIELDS)
     topic_of = np.repeat(np.arange(len(topics)), [topic.partitions for topic in topics])
     good = int(topic_of[structs.odd.argmax()]) if structs.odd.any() else len(topics)
     if not good:
@@ -168,7 +165,7 @@ def _read_slowly(topic: Dict[str, Any]) -> Served:
     partitions = topic["partitions"]
     columns = {
         field.name: pa.array([partition[field.name] for partition in partitions], ARROW_TYPES[field.type])
-        for field in PARTITION_FIELDS
+        for field in _PARTITION_FIELDS
     }
     values = (topic["name"], topic["topicId"], topic["errorCode"])
     return _as_served(

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read one struct of Kafka's flexible encoding (KIP-482) at many positions at once, as Arrow columns.
 
-This is metadata_records.struct_reader by columns: it takes the same tables of fields, and each step reads one field of
-all rows. It assumes the common form: lengths of one byte, no null array, tagged fields in ascending order, no unknown
-tag. Every byte that it takes for granted is checked. A row that is not in this form is marked as `odd`: its columns
-mean nothing, and the caller reads it with the generic decoder.
+This is the reader of wire.messages by columns: it takes the same fields, and each step reads one field of all rows. It
+assumes the common form: lengths of one byte, no null array, tagged fields in ascending order, no unknown tag. Every
+byte that it takes for granted is checked. A row that is not in this form is marked as `odd`: its columns mean nothing,
+and the caller reads it with the generic decoder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Dict, NamedTuple, Sequence
 
 import numpy as np
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field, default_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import Field
 
 PADDING = bytes(1 << 16)
 """What must follow the data: no odd row reads further past its start than this."""
@@ -118,18 +118,18 @@ class Structs(NamedTuple):
     odd: np.ndarray
 
 
-def read_structs(data: bytes, at: np.ndarray, fields: Sequence[Field], version: int) -> Structs:
+def read_structs(data: bytes, at: np.ndarray, fields: Sequence[Field]) -> Structs:
     """Return the structs that start at these positions of `data`, which ends with PADDING."""
     cursor = Cursor(data, at)
-    present = [field for field in fields if field.since <= version]
+    present = [field for field in fields if field.present]
     columns = {field.name: cursor.field(field.type) for field in present if field.tag is None}
     tags_left = cursor.byte()
     for field in sorted((field for field in present if field.tag is not None), key=lambda field: field.tag):
         columns[field.name] = _tagged(cursor, field, tags_left)
     cursor.odd |= tags_left != 0
     for field in fields:
-        if field.since > version:
-            columns[field.name] = _constant(default_of(field), field, len(cursor.at))
+        if not field.present:
+            columns[field.name] = _constant(field.default, field, len(cursor.at))
     return Structs(columns, cursor.at, cursor.odd)
 
 
@@ -138,7 +138,7 @@ def _tagged(cursor: Cursor, field: Field, tags_left: np.ndarray) -> pa.Array:
     rows = np.flatnonzero(tags_left)
     rows = rows[cursor.values("u1", cursor.at[rows]) == field.tag]
     if not len(rows):
-        return _constant(default_of(field), field, len(cursor.at))
+        return _constant(field.default, field, len(cursor.at))
     part = Cursor(cursor.data, cursor.at[rows] + 1)
     size = part.byte()
     start = part.at.copy()
@@ -148,7 +148,7 @@ def _tagged(cursor: Cursor, field: Field, tags_left: np.ndarray) -> pa.Array:
     tags_left[rows] -= 1
     choice = np.full(len(cursor.at), len(rows))
     choice[rows] = np.arange(len(rows))
-    return pa.concat_arrays([values, _constant(default_of(field), field, 1)]).take(pa.array(choice))
+    return pa.concat_arrays([values, _constant(field.default, field, 1)]).take(pa.array(choice))
 
 
 def _constant(value: Any, field: Field, length: int) -> pa.Array:

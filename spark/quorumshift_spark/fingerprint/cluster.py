@@ -17,12 +17,6 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests, broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import Request
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
-    NO_TAGS,
-    compact_array,
-    compact_string,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics as topic_probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
@@ -58,33 +52,8 @@ _TRANSACTIONAL_ID_NOT_FOUND = 105
 _TRANSIENT = (14, 15, 16)  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 _LARGEST = 1 << 30
 
-_THROTTLE = Field("throttleTimeMs", "int32")
-_ID = Field("transactionalId", "string")
-_LISTED = (_ID, Field("producerId", "int64"), Field("state", "string"))
-_LIST_TRANSACTIONS = Request(
-    "ListTransactions",
-    66,
-    0,
-    (
-        _THROTTLE,
-        Field("errorCode", "int16"),
-        Field("unknownStateFilters", "[]string"),
-        Field("states", "[]struct", fields=_LISTED),
-    ),
-)
-_DESCRIBED = (
-    Field("errorCode", "int16"),
-    _ID,
-    Field("state", "string"),
-    Field("timeoutMs", "int32"),
-    Field("startTimeMs", "int64"),
-    Field("producerId", "int64"),
-    Field("producerEpoch", "int16"),
-    Field("topics", "[]struct", fields=(Field("topic", "string"), Field("partitions", "[]int32"))),
-)
-_DESCRIBE_TRANSACTIONS = Request(
-    "DescribeTransactions", 65, 0, (_THROTTLE, Field("states", "[]struct", fields=_DESCRIBED))
-)
+_LIST_TRANSACTIONS = Request("ListTransactions", 0)
+_DESCRIBE_TRANSACTIONS = Request("DescribeTransactions", 0)
 
 
 class ClusterError(Exception):
@@ -270,12 +239,12 @@ class Cluster:
         found: Dict[str, Transaction] = {}
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
-                listed = self._ask(connection, _LIST_TRANSACTIONS, compact_array(()) * 2 + NO_TAGS)
+                listed = self._ask(connection, _LIST_TRANSACTIONS, _LIST_TRANSACTIONS.body())
                 _check(listed["errorCode"], f"{address}: the list of transactions")
-                names = [state["transactionalId"] for state in listed["states"]]
+                names = [state["transactionalId"] for state in listed["transactionStates"]]
                 for first in range(0, len(names), 1000):
-                    body = compact_array(map(compact_string, names[first : first + 1000])) + NO_TAGS
-                    for state in self._ask(connection, _DESCRIBE_TRANSACTIONS, body)["states"]:
+                    body = _DESCRIBE_TRANSACTIONS.body(transactionalIds=names[first : first + 1000])
+                    for state in self._ask(connection, _DESCRIBE_TRANSACTIONS, body)["transactionStates"]:
                         if state["errorCode"] == _TRANSACTIONAL_ID_NOT_FOUND:  # expired since
                             continue
                         _check(state["errorCode"], f"{address}: transactional id {state['transactionalId']}")

@@ -14,7 +14,7 @@ import struct
 import time
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import string
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 from quorumshift_spark.compare import MATCH
 from quorumshift_spark.fingerprint.findings import Findings
@@ -89,15 +89,20 @@ def missing(
         for topic, number in sorted(group.offsets):
             is_lower = current.get((topic, number), -1) < group.offsets[topic, number]
             if topic in existing and is_lower:
-                tail = string(name) + string(topic) + struct.pack(">i", number)
-                records = tuple(struct.pack(">h", version) + tail for version in (0, 1))
-                group_key = struct.pack(">h", 2) + string(name)
+                offset_key = {"group": name, "topic": topic, "partition": number}
+                records = tuple(_record_key("OffsetCommitKey", version, offset_key) for version in (0, 1))
+                group_key = _record_key("GroupMetadataKey", 2, {"group": name})
                 of_key = Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records, (group_key,))
                 found.append(of_key._replace(is_lower=(topic, number) in current))
     for name in sorted(set(was.transactions) - set(now.transactions)):
-        records = (struct.pack(">h", 0) + string(name),)
+        records = (_record_key("TransactionLogKey", 0, {"transactionalId": name}),)
         found.append(Missing(TRANSACTION, (name,), place(TRANSACTIONS_TOPIC, name), records))
     return found
+
+
+def _record_key(message: str, version: int, values: Mapping[str, Union[str, int]]) -> bytes:
+    """Return the key of a coordinator's record: the version and the message."""
+    return struct.pack(">h", version) + messages.encode(message, version, values)
 
 
 def compare(

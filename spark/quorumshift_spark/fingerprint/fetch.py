@@ -9,30 +9,18 @@ broker from 3.1 on offers it.
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import socket
-import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
-    NO_TAGS,
-    compact_array,
-    compact_string,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
-    field_reader,
-    read_length,
-    struct_reader,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import ERROR_NAMES, KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import ProtocolError, WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 from pyspark import SparkContext
 
 from quorumshift_spark.fingerprint.batches import CorruptBatch, Reader
@@ -55,13 +43,6 @@ _ERRORS = {
     75: "UNKNOWN_LEADER_EPOCH",
     100: "UNKNOWN_TOPIC_ID",
 }
-
-_PARTITION_HEAD = struct.Struct(">ihqqq")  # index, error, high watermark, last stable offset, log start
-_ABORTED = field_reader(
-    Field("aborted", "[]struct", nullable=True, fields=(Field("producerId", "int64"), Field("firstOffset", "int64"))),
-    _VERSION,
-)
-_NO_FIELDS = struct_reader((), _VERSION)
 
 Partition = Tuple[str, int]
 """A topic id and a partition."""
@@ -235,7 +216,7 @@ class _Work:
                     continue
                 if not reader.done and end <= reader.next:
                     errors[partition] = f"{connection.address} has it up to offset {end} only"
-        except (struct.error, IndexError, ValueError, KeyError) as error:
+        except (ValueError, KeyError) as error:
             raise ProtocolError(connection.address, f"the answer to Fetch cannot be read: {error!r}") from error
         return errors
 
@@ -247,18 +228,21 @@ def _outcome(reader: Reader, epoch: int, why: str | None) -> Outcome:
 
 def _request(asked: Mapping[Partition, Tuple[Reader, int]]) -> bytes:
     committed = next(iter(asked.values()))[0].wanted.keyed
-    topics: Dict[str, List[bytes]] = {}
+    topics: Dict[str, List[dict]] = {}
     for (topic_id, partition), (reader, epoch) in asked.items():
-        # partition, leader epoch, offset, last fetched epoch, log start, size
-        place = struct.pack(">iiqiqi", partition, epoch, reader.next, -1, -1, _PARTITION_BYTES)
-        topics.setdefault(topic_id, []).append(place + NO_TAGS)
-    listed = compact_array(
-        base64.urlsafe_b64decode(topic_id + "==") + compact_array(places) + NO_TAGS
-        for topic_id, places in topics.items()
+        place = {"partition": partition, "currentLeaderEpoch": epoch, "fetchOffset": reader.next}
+        topics.setdefault(topic_id, []).append({**place, "partitionMaxBytes": _PARTITION_BYTES})
+    return messages.encode(
+        "FetchRequest",
+        _VERSION,
+        {
+            "maxWaitMs": _WAIT_MS,
+            "minBytes": 1,
+            "maxBytes": _ANSWER_BYTES,
+            "isolationLevel": int(committed),
+            "topics": [{"topicId": topic_id, "partitions": places} for topic_id, places in topics.items()],
+        },
     )
-    # replica (-1: a consumer), wait, bytes from, to, isolation (0: uncommitted, 1: committed), session id, epoch (none)
-    head = struct.pack(">iiiibii", -1, _WAIT_MS, 1, _ANSWER_BYTES, int(committed), 0, -1)
-    return head + listed + compact_array(()) + compact_string("") + NO_TAGS
 
 
 def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tuple[int, int]], memoryview]]:
@@ -267,22 +251,13 @@ def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tup
     The end is the high watermark, or the last stable offset where committed records were requested. An aborted
     transaction is (producer id, first offset).
     """
-    _throttle, code, _session = struct.unpack_from(">ihi", answer)
-    if code:
-        raise ValueError(_ERRORS.get(code, f"error {code}"))
-    topics, at = read_length(answer, 10)
-    for _topic in range(topics):
-        topic_id = base64.urlsafe_b64encode(answer[at : at + 16])[:22].decode()
-        partitions, at = read_length(answer, at + 16)
-        for _partition in range(partitions):
-            number, code, high_watermark, stable, _start = _PARTITION_HEAD.unpack_from(answer, at)
-            aborted, at = _ABORTED(answer, at + _PARTITION_HEAD.size)
-            end = high_watermark if aborted is None else stable
-            listed = [(one["producerId"], one["firstOffset"]) for one in aborted or ()]
-            size, at = read_length(answer, at + 4)  # after the preferred read replica
-            size = max(size, 0)
-            if at + size > len(answer):
-                raise ValueError(f"{size} bytes of batches at {at} of {len(answer)}")
-            yield (topic_id, number), code, end, listed, answer[at : at + size]
-            _tags, at = _NO_FIELDS(answer, at + size)
-        _tags, at = _NO_FIELDS(answer, at)
+    fields = messages.decode("FetchResponse", _VERSION, answer)
+    if fields["errorCode"]:
+        raise ValueError(_ERRORS.get(fields["errorCode"], f"error {fields['errorCode']}"))
+    for topic in fields["responses"]:
+        for one in topic["partitions"]:
+            aborted = one["abortedTransactions"]
+            end = one["highWatermark"] if aborted is None else one["lastStableOffset"]
+            listed = [(each["producerId"], each["firstOffset"]) for each in aborted or ()]
+            batches = answer[:0] if one["records"] is None else one["records"]
+            yield (topic["topicId"], one["partitionIndex"]), one["errorCode"], end, listed, batches

@@ -6,15 +6,11 @@
 
 from __future__ import annotations
 
-import base64
 import struct
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
-    API_KEYS,
-    RECORDS,
-    default_of,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 BEGIN = b"\x01\x17\x00\x01\x00\x0d\x0dZK Migration"
 END = b"\x01\x18\x00\x00"
@@ -47,44 +43,14 @@ def migration_state(value):
 
 
 def record(record_type, given, version=None):
-    """Return the value of a record of any type, by its schema. Fields that are not in `given` have their default."""
+    """Return the value of a record of any type. Fields that are not in `given` have their default; those that the
+    version does not have are left out."""
     api_key = API_KEYS[record_type]
     schema = RECORDS[api_key]
     version = schema.latest if version is None else version
-    unknown = set(given) - {field.name for field in schema.fields}
-    assert not unknown, f"{record_type} has no field {sorted(unknown)}"
-    return b"\x01" + _unsigned(api_key) + _unsigned(version) + _struct(schema.fields, version, given)
-
-
-def _struct(fields, version, given):
-    values = {field.name: given.get(field.name, default_of(field)) for field in fields}
-    present = [field for field in fields if field.since <= version]
-    body = b"".join(_value(field, version, values[field.name]) for field in present if field.tag is None)
-    tagged = [f for f in present if f.tag is not None and values[f.name] != default_of(f)]
-    body += _unsigned(len(tagged))
-    for field in sorted(tagged, key=lambda field: field.tag):
-        value = _value(field, version, values[field.name])
-        body += _unsigned(field.tag) + _unsigned(len(value)) + value
-    return body
-
-
-def _value(field, version, value):
-    if field.type.startswith("[]"):
-        if value is None:
-            return _unsigned(0)
-        element = field._replace(type=field.type[2:])
-        return _unsigned(len(value) + 1) + b"".join(_value(element, version, one) for one in value)
-    if field.type == "struct":
-        return _struct(field.fields, version, value)
-    if field.type in ("string", "bytes"):
-        raw = value.encode() if isinstance(value, str) else value
-        return _unsigned(0) if raw is None else _unsigned(len(raw) + 1) + raw
-    if field.type == "uuid":
-        return base64.urlsafe_b64decode(value + "==")
-    return struct.pack(_NUMBERS[field.type], value)
-
-
-_NUMBERS = {"bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q", "float64": ">d"}
+    absent = {field.name for field in messages.fields_of(schema.message, version) if not field.present}
+    values = {name: value for name, value in given.items() if name not in absent}
+    return b"\x01" + _unsigned(api_key) + _unsigned(version) + messages.encode(schema.message, version, values)
 
 
 def batch(base_offset, values, epoch=1, timestamp=1000, attributes=0, magic=2):

@@ -13,24 +13,28 @@ import re
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
     CONTROL_RECORDS,
     RECORDS,
-    default_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 SCHEMAS = {schema.name: schema for schema in (*RECORDS.values(), *CONTROL_RECORDS.values())}
 
 
-def kafka_json(fields, version, values):
+def kafka_json(schema, version, values):
+    """Return a record's `values` as Kafka prints them, see `as_kafka_prints`."""
+    return as_kafka_prints(messages.fields_of(schema.message, version), values)
+
+
+def as_kafka_prints(fields, values):
     """Return `values` as Kafka prints them: only fields of the version, tagged ones if not default, bytes in base64."""
     out = {}
     for field in fields:
         value = values[field.name]
-        if field.since > version or (field.tag is not None and value == default_of(field)):
+        if not field.present or (field.tag is not None and value == field.default):
             continue
-        if field.type == "[]struct" and value is not None:
-            value = [kafka_json(field.fields, version, element) for element in value]
-        elif field.type == "struct":
-            value = kafka_json(field.fields, version, value)
-        elif field.type == "bytes":
+        if field.fields and value is not None:
+            of_field = [as_kafka_prints(field.fields, each) for each in (value if field.type[0] == "[" else [value])]
+            value = of_field if field.type[0] == "[" else of_field[0]
+        elif field.type in ("bytes", "records") and value is not None:
             value = base64.b64encode(value).decode()
         out[field.name] = value
     return out
@@ -77,6 +81,5 @@ def comparable(record):
     """Return a metadata_log.FileRecord in the form of `dumped_records`."""
     if record.type == "LEADER_CHANGE":
         return record.offset, record.epoch, record.timestamp, record.type, None, None
-    schema = SCHEMAS[record.type]
-    fields = kafka_json(schema.fields, record.version, record.fields)
+    fields = kafka_json(SCHEMAS[record.type], record.version, record.fields)
     return record.offset, record.epoch, record.timestamp, record.type, record.version, fields

@@ -15,8 +15,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import m
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
     CONTROL_RECORDS,
     RECORDS,
-    default_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 from tests.unit.formats import metadata_batches as batches
 from tests.unit.formats.metadata_json import kafka_json
@@ -44,8 +44,8 @@ def test_schemas_have_kafkas_types_and_versions():
 def test_record(case):
     decoded_name, version, fields = records.decode(bytes.fromhex(case["bytes"]))
     assert (decoded_name, version) == (case["type"], case["version"])
-    assert kafka_json(RECORDS[case["id"]].fields, version, fields) == case["json"]
-    assert set(fields) == {field.name for field in RECORDS[case["id"]].fields}
+    assert kafka_json(RECORDS[case["id"]], version, fields) == case["json"]
+    assert set(fields) == {field.name for field in messages.fields_of(RECORDS[case["id"]].message, version)}
 
 
 @pytest.mark.parametrize("case", [case for case in METADATA if case["filling"] != "UNKNOWN_TAGS"], ids=name)
@@ -58,13 +58,13 @@ def test_a_record_that_tests_write_has_kafkas_bytes(case):
 def test_defaults(case):
     schema = RECORDS[case["id"]]
     kafka = dict(case["defaults"])
-    for field in schema.fields:
+    for field in messages.fields_of(schema.message, case["version"]):
         if field.type == "bytes":
-            assert kafka.pop(field.name) == "" and default_of(field) == b""
+            assert kafka.pop(field.name) == "" and field.default == b""
         else:
-            assert kafka.pop(field.name) == default_of(field), field.name
+            assert kafka.pop(field.name) == field.default, field.name
     assert not kafka
-    assert kafka_json(schema.fields, case["version"], records.decode(bytes.fromhex(case["bytes"]))[2]) == case["json"]
+    assert kafka_json(schema, case["version"], records.decode(bytes.fromhex(case["bytes"]))[2]) == case["json"]
 
 
 @pytest.mark.parametrize("case", CONTROL, ids=name)
@@ -73,7 +73,7 @@ def test_control_record(case):
     schema = CONTROL_RECORDS[case["id"]]
     decoded_name, version, fields = records.decode_control(key, bytes.fromhex(case["bytes"]))
     assert (decoded_name, version) == (schema.name, case["version"])
-    assert kafka_json(schema.fields, version, fields) == case["json"]
+    assert kafka_json(schema, version, fields) == case["json"]
 
 
 def test_peek_returns_the_position_of_the_body():
@@ -105,11 +105,13 @@ def test_unknown_record(value, message):
         (b"\x01\x15", "ends inside the frame"),
         (b"\x01\x15\x00", "ZK_MIGRATION_STATE_RECORD version 0"),
         (b"\x01\x15\x00\x01", "ZK_MIGRATION_STATE_RECORD version 0"),
-        (b"\x01\x15\x00\x01\x00\x00", "body of 3 bytes, 2 decoded"),
+        (b"\x01\x15\x00\x01\x00\x00", "version 0: at byte 2: 3 bytes, 2 of them read"),
         (b"\x01\x0c\x00\x00\x00\x01\x00", "name is null"),
         (b"\x01\x0c\x00\x7fab\x00\x01\x00", "FEATURE_LEVEL_RECORD"),
-        (b"\x01\x0c\x00\x02\xff\x00\x01\x00", "FEATURE_LEVEL_RECORD version 0: 'utf-8'"),
-        (b"\x01\x17\x00\x01\x00\x05\x03ab", "tagged field name declares 5 bytes and has 3"),
+        (b"\x01\x0c\x00\x02\xff\x00\x01\x00", "FEATURE_LEVEL_RECORD version 0: name at byte 0: 'utf-8'"),
+        (b"\x01\x17\x00\x01\x00\x05\x03ab", "tagged fields at byte 0: tagged field 0 of 5 bytes is longer"),
+        (b"\x01\x17\x00\x01\x00\x05\x03abcd", "tagged field name declares 5 bytes and has 3"),
+        (b"\x81\x80\x80\x80\x80\x01\x15\x00\x01\x00", "the frame cannot be read"),
     ],
 )
 def test_malformed_record(value, message):

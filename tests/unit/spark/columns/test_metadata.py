@@ -9,6 +9,7 @@ import random
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import metadata as columns
 
@@ -44,7 +45,7 @@ def answer(topics, **head):
     """Return an answer with these topics."""
     brokers = [{"nodeId": 1, "host": "h", "port": 9092, "rack": None}]
     head = {"brokers": brokers, "clusterId": "c", "controllerId": 1, **head}
-    return encoding.structure(requests.METADATA.fields, 12, {**head, "topics": topics})
+    return messages.encode("MetadataResponse", requests.METADATA.version, {**head, "topics": topics})
 
 
 def generic(data):

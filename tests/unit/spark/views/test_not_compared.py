@@ -13,7 +13,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     InconsistentLog,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import RECORDS, default_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import RECORDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import rules
 from quorumshift_spark.views import metadata_log, partition
@@ -107,7 +108,7 @@ def test_each_field_of_each_record_is_compared_or_listed():
     schemas = {schema.name: schema for schema in RECORDS.values() if schema.name in TYPES}
     assert GIVEN.keys() == TYPES == schemas.keys()
     filled = {
-        name: {**{field.name: default_of(field) for field in schema.fields}, **GIVEN[name]}
+        name: {**{field.name: field.default for field in messages.fields_of(schema.message, 0)}, **GIVEN[name]}
         for name, schema in schemas.items()
     }
     removing = [name for name in filled if name.startswith(("REMOVE", "UNREGISTER"))]
@@ -124,7 +125,7 @@ def test_each_field_of_each_record_is_compared_or_listed():
 
         plain = seen(log(filled[name]))
         assert plain != "rejected", name
-        for field in schema.fields:
+        for field in messages.fields_of(schema.message, schema.latest):
             if all(
                 seen(log({**filled[name], field.name: other})) == plain
                 for other in others(field, filled[name][field.name])

@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each message in each version as Kafka's own classes have it: fields, defaults, bytes, and what a version rejects.
+
+QUORUMSHIFT_GENERATED_MESSAGES is the number of random messages of each version, QUORUMSHIFT_SEED their seed: a failure
+prints both. With QUORUMSHIFT_ALL_RELEASES, as `make test-releases` has it, the definitions of every release of Kafka
+are compared, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.definitions import DEFINITIONS
+
+from tests.integration import kafka_messages, servers
+from tools import kafka_messages as sources
+from tools.kafka_releases import jars
+
+pytestmark = pytest.mark.real
+MESSAGES = int(os.environ.get("QUORUMSHIFT_GENERATED_MESSAGES", "2"))
+SEED = int(os.environ.get("QUORUMSHIFT_SEED") or random.SystemRandom().randrange(1 << 32))
+RELEASE = "3.9.2"
+OF_RELEASE = {path.stem: path for path in sources.sources() if path.parent.name == RELEASE}
+NAMES = [sources.parsed(path.read_text())["name"] for path in OF_RELEASE.values()]
+BUILDS = [build for one in kafka_releases.RELEASES.values() for build in one["builds"]]
+ALL_RELEASES = bool(os.environ.get("QUORUMSHIFT_ALL_RELEASES"))
+
+
+def versions(name, definition=None):
+    first, last = messages.version_range((definition or messages.definition(name))["validVersions"])
+    return range(first, last + 1)
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    with servers.workdir("messages_against_kafka") as home, kafka_messages.kafka(home, servers.kafka_libs()) as jvm:
+        yield jvm
+
+
+def test_the_definitions_are_those_of_the_jars():
+    of_jars = sources.of_jars(RELEASE, servers.kafka_libs())
+    assert {name: path.read_text() for name, path in OF_RELEASE.items()} == {
+        name: of_jars[f"{name}.json"] for name in OF_RELEASE
+    }
+    records = {name[: -len(".json")] for name in sources.of_jars(RELEASE, servers.kafka_libs(), ("metadata",))}
+    assert records <= OF_RELEASE.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_message_is_kafkas(kafka, name):
+    (new,) = kafka.ask("new", name)
+    for version in versions(name):
+        fields = messages.fields_of(name, version)
+        assert kafka_messages.as_json({field.name: field.default for field in fields}) == json.loads(new), version
+        for number in range(MESSAGES):
+            chosen = random.Random(f"{SEED}/{name}/{version}/{number}")
+            values = kafka_messages.values(chosen, fields)
+            _as_kafka(kafka, name, version, values, f"{name} v{version}, message {number}, QUORUMSHIFT_SEED={SEED}")
+
+
+def _as_kafka(kafka, name, version, values, which):
+    """Check that both sides write these values as the same bytes, and read them as the same fields."""
+    (written,) = kafka.ask("write", name, version, version, kafka_messages.text(values))
+    data = messages.encode(name, version, values)
+    assert data.hex() == written, which
+    decoded = messages.decode(name, version, data)
+    read, again = kafka.ask("read", name, version, written)
+    assert kafka_messages.as_json(decoded) == json.loads(read), which
+    assert again == written, which
+    assert messages.encode(name, version, decoded) == data, which
+    view = messages.decode(name, version, memoryview(data))
+    assert messages.encode(name, version, view) == data, which
+    if messages.is_flexible(name, version):
+        tagged = {field.name for field in messages.fields_of(name, version) if field.tag is not None}
+        _with_unknown_tag(
+            kafka, name, version, {key: value for key, value in values.items() if key not in tagged}, which
+        )
+
+
+def _with_unknown_tag(kafka, name, version, values, which):
+    """Check that a tagged field of a later version is skipped."""
+    data = messages.encode(name, version, values)
+    assert data[-1] == 0, which  # the number of tagged fields
+    longer = data[:-1] + b"\x01" + b"\xd0\x0f" + b"\x03abc"
+    decoded = messages.decode(name, version, longer)
+    assert decoded == messages.decode(name, version, data), which
+    read, again = kafka.ask("read", name, version, longer.hex())
+    assert kafka_messages.as_json(decoded) == json.loads(read), which
+    assert again == longer.hex(), which
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_older_version_rejects_the_same_values(kafka, name):
+    """What a version does not have is left out where Kafka ignores it or it has its default, and else an error."""
+    latest = versions(name)[-1]
+    for number in range(MESSAGES * 3):
+        chosen = random.Random(f"{SEED}/older/{name}/{number}")
+        values = kafka_messages.values(chosen, messages.fields_of(name, latest))
+        for version in versions(name)[:-1]:
+            which = f"{name} v{version}, message {number} of v{latest}, QUORUMSHIFT_SEED={SEED}"
+            try:
+                (written,) = kafka.ask("write", name, latest, version, kafka_messages.text(values))
+            except kafka_messages.Rejected as error:
+                with pytest.raises(messages.MessageError):
+                    messages.encode(name, version, values)
+                    pytest.fail(f"{which}: Kafka rejects it: {error}")
+            else:
+                assert messages.encode(name, version, values).hex() == written, which
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cut_of_a_message_is_noticed(name):
+    for version in versions(name):
+        chosen = random.Random(f"{SEED}/cut/{name}/{version}")
+        data = messages.encode(name, version, kafka_messages.values(chosen, messages.fields_of(name, version)))
+        for end in {chosen.randrange(len(data)) for _cut in range(20)} if data else ():
+            with pytest.raises(messages.MessageError, match=rf"^{name} v{version}: "):
+                messages.decode(name, version, data[:end])
+
+
+@pytest.mark.skipif(not ALL_RELEASES, reason="make test-releases compares every release")
+@pytest.mark.parametrize("build", BUILDS)
+def test_other_releases_have_the_same_fields(build):
+    """In each version that both know, a release's message has the encoding that we read and write."""
+    of_jars = sources.of_jars(build, jars.resolved(build))
+    theirs = {defined["name"]: defined for defined in map(sources.parsed, of_jars.values())}
+    compared, differ = 0, set()
+    for name in DEFINITIONS.keys() & theirs.keys():
+        for version in {*versions(name)} & {*versions(name, theirs[name])}:
+            ours, other = (
+                _encoding(messages.fields_of(name, version)),
+                _encoding(messages.resolved(theirs[name], version)),
+            )
+            tags = ours[1].keys() & other[1].keys()  # a tagged field that one side does not know is skipped
+            if ours[0] != other[0] or any(ours[1][tag] != other[1][tag] for tag in tags):
+                differ.add(name)
+            compared += 1
+    assert compared > 150
+    # changed without a new version, before KRaft clusters had tokens (3.6) and SCRAM (3.5)
+    release = tuple(map(int, build.split(".")[:2]))
+    changed = {"DelegationTokenRecord": (3, 6), "UserScramCredentialRecord": (3, 5)}
+    assert differ == {name for name, until in changed.items() if release < until}
+
+
+def _encoding(fields):
+    """Return what decides the encoding of fields: those without tag in their order, and those with one."""
+    shown = [
+        (field.tag, (field.name.lower(), field.type, field.nullable, field.flexible, _encoding(field.fields)))
+        for field in fields
+        if field.present
+    ]
+    return [each for tag, each in shown if tag is None], {tag: each for tag, each in shown if tag is not None}
+
+
+@pytest.mark.skipif(not ALL_RELEASES, reason="make test-releases resolves the release")
+def test_the_definitions_of_later_releases_are_those_of_their_jars():
+    later = [path for path in sources.sources() if path.parent.name != RELEASE]
+    assert later
+    for path in later:
+        release = path.parent.name
+        assert sources.of_jars(release, jars.resolved(release))[path.name] == path.read_text()
