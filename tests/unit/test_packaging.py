@@ -74,7 +74,8 @@ def test_galaxy_metadata():
     assert galaxy["dependencies"] == {}
     assert galaxy["license"] == ["GPL-3.0-or-later", "Apache-2.0"]
     assert "GNU GENERAL PUBLIC LICENSE" in text("LICENSE") and "Version 3, 29 June 2007" in text("LICENSE")
-    assert re.search(rf"^## {re.escape(galaxy['version'])}\b", text("CHANGELOG.md"), re.MULTILINE)
+    released = load("changelogs/changelog.yaml")["releases"] if "changelogs/changelog.yaml" in FILES else {}
+    assert galaxy["version"] in released or f"changelogs/fragments/{galaxy['version']}.yml" in FILES
 
 
 def test_requires_ansible_is_the_compatibility_table():
@@ -127,6 +128,25 @@ def test_no_check_is_ignored_without_a_reason():
     for name in ignores:
         for line in text(name).splitlines():
             assert "#" in line, f"{name}: {line}: say why, after a #"
+
+
+def test_the_execution_environment_has_what_plugins_and_jobs_import():
+    lines = text("meta/ee-requirements.txt").splitlines()
+    required = {re.split("[<>=]", line)[0].replace("-", "_") for line in lines if not line.startswith("#")}
+    files = [ROOT / name for name in PYTHON_FILES if name.startswith(("plugins/", "spark/"))]
+    imported = {package for path in files for package in foreign_imports(path)}
+    # of ansible-core and pyspark themselves, and the job's own package
+    assert required - {"pandas", "pure_sasl"} == imported - {
+        "ansible",
+        "yaml",
+        "markupsafe",
+        "py4j",
+        "quorumshift_spark",
+    }
+    assert load("meta/execution-environment.yml")["dependencies"] == {
+        "python": "meta/ee-requirements.txt",
+        "system": "meta/ee-bindep.txt",
+    }
 
 
 # --- Python files -----------------------------------------------------------------------------------------------
