@@ -23,7 +23,7 @@ model: setup ## 10,000 random histories of a migration through the gates: no wro
 
 test: setup ## the fast checks: lint, unit, integration, build, failure-sample, molecule, crash-tests
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
-lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
+lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
 spark: setup ## the verification jobs on a real Spark, against servers that the tests start

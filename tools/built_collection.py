@@ -26,7 +26,17 @@ from tools.checkout import ROOT, alone, checkout_files
 
 OUTPUT = ROOT / "build" / "collection"
 GENERATED = {"MANIFEST.json", "FILES.json"}
-CHECKOUT_ONLY = (".", "Makefile", "tools/", "requirements", "ansible.cfg", "pyproject.toml", "build/")
+CHECKOUT_ONLY = (
+    ".",
+    "Makefile",
+    "tools/",
+    "requirements",
+    "ansible.cfg",
+    "pyproject.toml",
+    "build/",
+    "noxfile.py",
+    "antsibull-nox",
+)
 KIB = 1024
 MEMBER_LIMIT = 512 * KIB
 TARBALL_LIMIT = 4096 * KIB

@@ -77,6 +77,12 @@ def scenario(name: str, limit_s: int) -> Step:
 ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible_home")}
 
 
+# the link through which Ansible finds the checkout (tools/setup)
+COLLECTION = ".build/ansible_collections/quorumshift/kafka"
+DOCS_LINT = ("lint-collection-docs", "--plugin-docs", "--skip-rstcheck", "--validate-collection-refs", "all")
+DOCS_ENV = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build")}
+
+
 def testbed_tests(*patterns: str) -> list[str]:
     """Return the files of tests/e2e that match, as paths from the checkout's root."""
     paths = (path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py"))
@@ -129,6 +135,9 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("shellcheck", script("shell_files", "shellcheck"), 120),
         Step("prose", script("prose"), 120),
         Step("yamllint", tool("yamllint", "--strict", "."), 120),
+        Step("changelog", tool("antsibull-changelog", "lint"), 120),
+        Step("licences", tool("reuse", "lint", "--lines"), 120),
+        Step("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 300, env=DOCS_ENV),
         Step("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
         Step("ansible-test sanity", script("sanity"), 1200),
     ),

@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sessions that contributors of other collections expect: ``nox --list`` in an environment with nox and antsibull-nox.
+
+`make lint` and `make unit` are the checks of this checkout, with pinned tools. antsibull-nox.toml says which of these
+sessions run here, and which are configured for the collection's CI and were never run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import nox
+
+try:
+    import antsibull_nox
+except ImportError:
+    print("antsibull-nox is missing beside nox: pip install nox antsibull-nox", file=sys.stderr)
+    sys.exit(1)
+
+antsibull_nox.load_antsibull_nox_toml()
+
+
+@nox.session(python=False, default=False)
+def make(session: nox.Session) -> None:
+    """Run targets of the Makefile: nox -s make -- lint unit."""
+    session.run("make", *(session.posargs or ["lint", "unit"]), external=True)
+
+
+if __name__ == "__main__":
+    nox.main()
