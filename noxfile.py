@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sessions that contributors of other collections expect: ``nox --list`` in an environment with nox and antsibull-nox.
+"""The sessions that contributors of other collections expect, with nox and antsibull-nox: ``nox --list``.
 
 `make lint` and `make unit` are the checks of this checkout, with pinned tools. antsibull-nox.toml says which of these
 sessions run here, and which are configured for the collection's CI and were never run.
