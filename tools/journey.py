@@ -22,9 +22,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tools.demo import screen, testbed, verdict
 from tools.demo.observers import ObserverError, Observers

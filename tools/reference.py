@@ -24,17 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    gates,
-    invariants,
-    kafka_releases,
-    kraft_config,
-    phase,
-    preflight,
-    releases,
-    transitions,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.features import METADATA_VERSION
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases, releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import METADATA_VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
@@ -46,29 +40,29 @@ INSERTED = "…"
 
 # functions that return reasons, although their docstring begins otherwise
 RETURNS_REASONS = (
-    "core/initial_copy.py:detect",
-    "core/admission.py:remedy",
-    "core/batches.py:evaluate",
-    "core/gates.py:_controllers_differ",
-    "core/gates.py:trailing",
-    "core/phase.py:_modeless_text",
-    "core/phase.py:not_ready",
-    "core/plain_restart.py:unaccepted",
-    "core/restart.py:acceptable",
+    "core/migration/initial_copy.py:detect",
+    "core/gates/admission.py:remedy",
+    "core/restart/batches.py:evaluate",
+    "core/gates/gates.py:_controllers_differ",
+    "core/gates/gates.py:trailing",
+    "core/migration/phase.py:_modeless_text",
+    "core/migration/phase.py:not_ready",
+    "core/restart/plain_restart.py:unaccepted",
+    "core/gates/cluster_health.py:acceptable",
     "modules/initial_copy.py:awaited",
     "modules/rolling_restart.py:waited_for",
-    "module_utils/auto_revert.py:after",
-    "module_utils/restart_worker.py:_died",
-    "probes/cluster.py:_zookeeper",
-    "probes/cluster.py:quorum",
-    "probes/socket_wire.py:_timeout",
-    "probes/socket_wire.py:_unreachable",
-    "probes/zk_wire.py:__init__",
-    "probes/zookeeper.py:_probed",
-    "probes/zookeeper.py:_unreachable",
+    "module_utils/worker/auto_revert.py:after",
+    "module_utils/worker/restart_worker.py:_died",
+    "probes/cluster/cluster.py:_zookeeper",
+    "probes/cluster/cluster.py:quorum",
+    "wire/socket_wire.py:_timeout",
+    "wire/socket_wire.py:_unreachable",
+    "wire/zk_wire.py:__init__",
+    "probes/zookeeper/zookeeper.py:_probed",
+    "probes/zookeeper/zookeeper.py:_unreachable",
 )
 # their text is inserted into another message, after the name of the file or znode
-_INSIDE_OTHERS = ("doc_fragments", "formats", "wire/messages.py", "znodes.ZnodeError")
+_INSIDE_OTHERS = ("doc_fragments", "formats", "properties.py", "znodes.ZnodeError")
 # raised and caught within a *_wire.py, which raises a listed message for them
 _CAUGHT = {"ValueError", "IndexError", "struct.error", "OSError"}
 
@@ -89,7 +83,7 @@ def messages() -> list[Message]:
     """Return every message with which the collection can stop, by file."""
     found: list[Message] = []
     for path in sorted((ROOT / "plugins").rglob("*.py")):
-        if not {path.parent.name, f"{path.parent.name}/{path.name}"} & {*_INSIDE_OTHERS}:
+        if not set(path.parts).intersection(_INSIDE_OTHERS):
             found += _Collector(path).found
     for path in sorted((ROOT / "spark" / "quorumshift_spark").rglob("*.py")):
         found += _Collector(path, _OF_SPARK).found
@@ -247,7 +241,7 @@ def slug(heading: str) -> str:
 
 
 def gates_table() -> str:
-    """The gates, from core/gates.py."""
+    """The gates, from core/gates/gates.py."""
     node_restarts = {one.gate: name for name, one in transitions.KINDS.items()}
     rows = ["| gate | moment | opens in phase | restart that needs its token |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
@@ -258,14 +252,14 @@ def gates_table() -> str:
 
 
 def controller_keys_table() -> str:
-    """The keys that controllers take from the brokers, from core/kraft_config.py."""
+    """The keys that controllers take from the brokers, from core/migration/kraft_config.py."""
     rows = ["| key | class that reads it on a controller |", "|---|---|"]
     rows += [f"| `{key}` | {why} |" for key, why in kraft_config.CONTROLLER_EVALUATES.items()]
     return "\n".join(rows)
 
 
 def checks_table() -> str:
-    """The checks of kraft_preflight, from core/preflight.py."""
+    """The checks of kraft_preflight, from core/preflight/preflight.py."""
     rows = ["| id | check | severity | relies on | found on |", "|---|---|---|---|---|"]
     provoked_in = provoked()
     for check in preflight.CHECKS:
@@ -338,7 +332,7 @@ def verification_excuses() -> str:
 
 
 def invariants_table() -> str:
-    """The conditions of every gate and admission, from core/invariants.py."""
+    """The conditions of every gate and admission, from core/gates/invariants.py."""
     rows = ["| id | condition | what holds | read from | required |", "|---|---|---|---|---|"]
     for one in invariants.CONDITIONS:
         where = ["gates and admissions forward"]
@@ -351,7 +345,7 @@ def invariants_table() -> str:
 
 
 def levels_table() -> str:
-    """The levels that each release supports, from core/kafka_releases.py."""
+    """The levels that each release supports, from core/releases/kafka_releases.py."""
     rows = [
         "| Kafka | Java | `metadata.version` | goes down to | other features, highest level |",
         "|---|---|---|---|---|",
@@ -411,7 +405,7 @@ STOPPING_PHASES = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
 def block_ids() -> list[str]:
-    """Return the ids of all blocks, from the calls in core/phase.py."""
+    """Return the ids of all blocks, from the calls in core/migration/phase.py."""
     tree = ast.parse(Path(phase.__file__).read_text(encoding="utf-8"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Block")
     return sorted({call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)})

@@ -34,7 +34,7 @@ _OF_NODE = re.compile(r"\bof_node\(\"(\w+)\"")
 _VARIABLE = re.compile(r"\bquorumshift_\w+")
 # action plugins read facts and variables of hosts through these
 _UTILS = {
-    "file_changes": ("plugin_utils/file_changes.py", "module_utils/core/edits.py"),
+    "file_changes": ("plugin_utils/file_changes.py", "module_utils/core/migration/edits.py"),
     "spark_jobs": ("plugin_utils/spark_jobs.py",),
 }
 _OF_NODES = (

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 

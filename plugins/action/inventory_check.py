@@ -9,7 +9,8 @@ from typing import Any, Iterator
 
 from ansible.parsing.dataloader import DataLoader
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, variables
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import GROUPS, QuorumshiftAction, display
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight_screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import preflight_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 KEPT = ("findings", "checks")

@@ -15,26 +15,21 @@ import time
 
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    advice,
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, same_cluster, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import inventory
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import plain_restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import excluded, rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import (
     backups,
-    excluded,
-    gates,
-    history,
-    identity,
-    invariants,
-    phase,
-    plain_restart,
     planning,
     planning_screen,
-    rollback,
-    run_lock,
     screen,
-    transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import inventory
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity as process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
@@ -63,8 +58,8 @@ class ActionModule(QuorumshiftAction):
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         # The first answer of a run counts to its end: sources that change meanwhile are of another cluster
         session.update(cluster_id=session.get("cluster_id") or result["cluster_id"], phase=result["phase"])
-        if session["cluster_id"] and not identity.is_cluster_id(session["cluster_id"]):
-            refused = identity.refusal(facts, session["cluster_id"])
+        if session["cluster_id"] and not same_cluster.is_cluster_id(session["cluster_id"]):
+            refused = same_cluster.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
         result["reasons"] = self._reasons(result)
         result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
@@ -125,9 +120,9 @@ class ActionModule(QuorumshiftAction):
         if not direction:
             return None
         cluster_id = self.session["cluster_id"]
-        other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
+        other = same_cluster.refusal(facts, cluster_id, () if cluster_id else [same_cluster.HOSTS])
         unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
-        if unreached and locked and not identity.troubles(facts, cluster_id):
+        if unreached and locked and not same_cluster.troubles(facts, cluster_id):
             refused = locked  # hosts that do not answer are why no cluster id could be read
         else:
             refused = other or excluded.refused(facts, detected, direction) or locked

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 

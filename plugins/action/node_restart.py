@@ -9,8 +9,9 @@ import difflib
 import time
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, run_outcome, strays
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, strays
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    admission,
-    planning,
-    stuck_leaders,
-    transitions,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import admission
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import stuck_leaders
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 LISTED = 5

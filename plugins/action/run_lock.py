@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
 
@@ -40,14 +40,14 @@ class ActionModule(QuorumshiftAction):
         """Return the lock for this host, and for the arbiter the one that must still be there."""
         decided = self.session["run_lock"]
         lock = {
-            **identity.me(),
+            **process_identity.me(),
             "number": decided["number"],
             "run": self.session["run"],
             "direction": decided["direction"],
             "target": decided["target"],
             "excluded": decided["excluded"],
             "since": time.time(),
-            "playbook": identity.playbook(),
+            "playbook": process_identity.playbook(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

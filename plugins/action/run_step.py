@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 _CONTINUES = "Fix the cause, then run the same playbook again: it goes on with what is left."

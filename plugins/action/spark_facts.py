@@ -9,8 +9,11 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import spark
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import (
+    Connections,
+    client_address,
+)
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction, reason
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils import printable, spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import printable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import KINDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import KINDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 

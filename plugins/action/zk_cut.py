@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import shlex
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 VARIABLES = {

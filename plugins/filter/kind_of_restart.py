@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import KINDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import KINDS
 
 DOCUMENTATION = r"""
 name: kind_of_restart

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of what probes read and core decides on. All of them are JSON-able.
 
-probes.node.facts makes NodeFacts on a host, action plugins add where it is reached, and probes.cluster.collect adds
+node.node.facts makes NodeFacts on a host, action plugins add where it is reached, and cluster.cluster.collect adds
 what the running cluster says and makes ClusterFacts. Times are in epoch seconds, sizes in bytes. A key that is missing
 was not read; None means that there is nothing.
 """
@@ -14,7 +14,7 @@ from typing import Any, Mapping, TypedDict
 
 
 class Service(TypedDict, total=False):
-    """A unit as systemd shows it (probes.service.state). Without systemd the first five keys alone."""
+    """A unit as systemd shows it (host.service.state). Without systemd the first five keys alone."""
 
     manager: str
     name: str
@@ -35,7 +35,7 @@ class Service(TypedDict, total=False):
 
 
 class Clock(TypedDict, total=False):
-    """A host's clock since its boot (probes.clock). `error` alone where it cannot be read."""
+    """A host's clock since its boot (probes.host.clock). `error` alone where it cannot be read."""
 
     boot_id: str
     uptime_s: float
@@ -43,7 +43,7 @@ class Clock(TypedDict, total=False):
 
 
 class Host(TypedDict):
-    """A host without Kafka (probes.host.read); `first_process`: the name of process 1; `systemd`: why it cannot be
+    """A host without Kafka (probes.host.host.read); `first_process`: the name of process 1; `systemd`: why it cannot be
     used, '' if it can."""
 
     system: str
@@ -107,7 +107,7 @@ class ControllerRegistration(TypedDict):
 
 
 class MetadataLog(TypedDict, total=False):
-    """The summary of a metadata log (formats.metadata_summary). `error` alone where it cannot be read.
+    """The summary of a metadata log (formats.metadata.metadata_summary). `error` alone where it cannot be read.
 
     `log_end_offset`: exclusive, of what was read. `last_no_op_or_any_timestamp_ms`: of the last record of any type;
     `last_change_offset`: of the last record that is no NoOp; None for an empty log. `zk_migration_state`: KIP-866's
@@ -139,7 +139,7 @@ class MetadataLog(TypedDict, total=False):
 
 
 class RunLock(TypedDict, total=False):
-    """Who may act on a cluster, as one host keeps it (core.run_lock). `error` alone where it cannot be read."""
+    """Who may act on a cluster, as one host keeps it (core.run.run_lock). `error` alone where it cannot be read."""
 
     number: int
     run: str
@@ -161,7 +161,7 @@ class RunLock(TypedDict, total=False):
 class RestartSpec(TypedDict, total=False):
     """What the worker of a restart needs (restart_worker.begin). `changes` or `content`, or neither for a repair.
 
-    `kind`: core.transitions.KINDS; `mode`: that the node is to run in; `changes`: {key: value, or None to remove
+    `kind`: migration.transitions.KINDS; `mode`: that the node is to run in; `changes`: {key: value, or None to remove
     it}; `content`: the whole file; `format`: argv that formats an empty log directory; `registered`: ids, as text, of
     the brokers registered in the quorum.
     """
@@ -223,7 +223,7 @@ class NodeFacts(TypedDict, total=False):
 
     `copy`: the counts of the initial copy that a backup host keeps (host_state.COPY); `version`: of the running Kafka,
     or of the jars in its home while it is down; `log_dirs` without a properties file: the inventory's. `space`,
-    `runs_with`, `starts_with`, `limits` and `memory` are as the functions of those names in probes.node return them,
+    `runs_with`, `starts_with`, `limits` and `memory` are as the functions of those names in node.node return them,
     `paths` as the module node_facts does.
     """
 
@@ -260,7 +260,7 @@ class NodeFacts(TypedDict, total=False):
     address: str
     twice: bool
     paths: dict | None
-    # added by probes.cluster.collect
+    # added by probes.cluster.cluster.collect
     next: str | None
     running: str | None
     running_error: str
@@ -301,10 +301,10 @@ Partitions = Mapping[str, Mapping[str, Partition]]
 
 
 class Topics(TypedDict, total=False):
-    """The brokers' metadata (probes.topics.read). Broker ids are text as keys, as in JSON.
+    """The brokers' metadata (probes.cluster.topics.read). Broker ids are text as keys, as in JSON.
 
     `differ`: where brokers of different modes serve different in-sync replicas; `single`: partitions that have one
-    replica without the excluded hosts, and more with them (core.excluded).
+    replica without the excluded hosts, and more with them (core.rollback.excluded).
     """
 
     reached: bool
@@ -318,7 +318,7 @@ class Topics(TypedDict, total=False):
 
 
 class ZooKeeperFacts(TypedDict, total=False):
-    """What ZooKeeper has of the migration (probes.zookeeper.migration_znodes). `error` where it cannot be read.
+    """What ZooKeeper has of the migration (zookeeper.zookeeper.migration_znodes). `error` where it cannot be read.
 
     Each of the znodes is {exists, malformed (None, or the reason), ...its values}.
     """

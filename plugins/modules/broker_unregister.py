@@ -46,10 +46,10 @@ unregistered:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import identity, phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, same_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 
 def main():
@@ -60,7 +60,7 @@ def main():
 
 def unregistered(module):
     """Remove each stale registration and return the module's result."""
-    facts = module.facts(partitions=False, needed=(identity.ZOOKEEPER, identity.HOSTS))
+    facts = module.facts(partitions=False, needed=(same_cluster.ZOOKEEPER, same_cluster.HOSTS))
     left = phase.left_registered(facts)
     if left and not module.check_mode:
         leader = facts["quorum"].get("leader_id")

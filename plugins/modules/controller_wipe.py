@@ -79,17 +79,22 @@ import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import (
+    kraft_config,
+    same_cluster,
+    transitions,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import (
     host_identity,
-    host_state,
     restart_files,
     restart_steps,
-    run_locks,
-    safe_files,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node, service
 
 STARTED = transitions.KINDS["controller"]
 
@@ -123,11 +128,11 @@ def main():
     try:
         directory = host_state.directory(given["state_dir"], given["cluster_id"])
         with host_state.locked(directory):
-            run_locks.require(directory, given["run"])
+            run_lock_file.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
         module.fail_json(msg="a restart is running on this host. Nothing was removed. Run again when it has ended.")
-    except (Refused, run_locks.RunLockError) as error:
+    except (Refused, run_lock_file.RunLockError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
         module.fail_json(msg=f"the controller was not wiped completely: {error}. Fix the cause and run again.")
@@ -189,7 +194,7 @@ def must_be_ours(path, cluster_id, node_id, opened=None):
     """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
     path of the same directory, which is read."""
     found = {**host_identity.stored(opened or path), "path": path}
-    refused = identity.of_host([found], cluster_id, node_id, optional=False)
+    refused = same_cluster.of_host([found], cluster_id, node_id, optional=False)
     if refused:
         raise Refused(refused)
 

@@ -114,16 +114,11 @@ phase:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    gates,
-    invariants,
-    phase,
-    restart,
-    rollback,
-    rollback_readiness,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback, rollback_readiness
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import lag
 
 MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize", "before_revert")
 
@@ -175,7 +170,7 @@ def main():
                 module.fail_json(msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed.")
             health = invariants.broken(reading)
             if given["gate"] == "before_revert":
-                health += restart.last_in_sync(topics)
+                health += cluster_health.last_in_sync(topics)
             troubles, do = gates.closed_by(given["gate"], detected, health), {}
             if given["gate"] == "after_revert":
                 troubles += rollback.not_reverted(facts, detected)

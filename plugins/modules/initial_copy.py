@@ -87,10 +87,11 @@ records:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import initial_copy, phase, zk_metadata
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import initial_copy, phase, zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_writing
 
 STILL_S = 20.0  # controllers append a NoOp every half second, and each one updates /migration
 

@@ -89,11 +89,11 @@ waited_s:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
 
 def main():

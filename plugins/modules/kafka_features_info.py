@@ -82,11 +82,11 @@ notes:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes as formats
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes as formats
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
 
 def main():

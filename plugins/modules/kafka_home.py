@@ -95,8 +95,9 @@ java:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import home_link, host_state, run_locks
-from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import home_link
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
 
 def main():
@@ -125,10 +126,10 @@ def main():
     before = found["home"]["target"]
     try:
         if before != to and not module.check_mode:
-            run_locks.allow(*(module.params[name] for name in ("state_dir", "cluster_id", "run")))
+            run_lock_file.allow(*(module.params[name] for name in ("state_dir", "cluster_id", "run")))
             home_link.switch(home, to)
             found = home_link.read(home, to, service, *node)
-    except (OSError, ValueError, RestartError, run_locks.RunLockError) as error:
+    except (OSError, ValueError, RestartError, run_lock_file.RunLockError) as error:
         module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed.")
     module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)
 

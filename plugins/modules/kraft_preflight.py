@@ -110,16 +110,11 @@ checks:
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, error_text
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    cluster,
-    topics,
-    zk_rights,
-    zk_servers,
-    zookeeper,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight, requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule, error_text
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_rights, zk_servers, zookeeper
 
 PAUSE_S = 1.0
 CONFIG_ATTEMPTS = 3  # a busy broker may not answer the first request in time

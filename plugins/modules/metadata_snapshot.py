@@ -126,9 +126,11 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 
 
 def main():

@@ -226,16 +226,12 @@ facts:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    gates,
-    phase,
-    planning,
-    restart,
-    rollback_readiness,
-    screen,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, error_text
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback_readiness
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule, error_text
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 
 # Options that the action plugin takes for itself
 OF_ACTION = {
@@ -306,7 +302,7 @@ def planned(module, facts, detected):
         steps = planning.steps(facts, detected, min_isr, given["canary"], given["plan_to"], given["concurrency"])
     except ValueError as error:
         return {"plan_error": str(error)}
-    unavoidable = restart.unavoidable(partitions, min_isr)
+    unavoidable = cluster_health.unavoidable(partitions, min_isr)
     return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}
 
 

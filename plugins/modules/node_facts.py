@@ -211,21 +211,19 @@ replicas:
 from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_steps
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    clock,
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock, paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
     config_providers,
     logins,
     node,
-    own_zookeeper,
-    paths,
     replicas,
-    service,
     stopped_node,
-    zk_host,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import unseal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper, zk_host
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import unseal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_steps
 
 TARGET = {
     "kind": {"type": "str", "required": True, "choices": ["zookeeper", "controller", "broker"]},
@@ -284,7 +282,7 @@ def main():
 
 
 def read_node(given):
-    """Return the facts of probes.node and, from before it, of probes.clock."""
+    """Return the facts of probes.node.node and, from before it, of probes.host.clock."""
     read_at, _result = read_clock(given)
     facts = node.facts(
         given["role"],
@@ -301,7 +299,7 @@ def read_node(given):
 
 
 def read_clock(_given):
-    """Return the fact of probes.clock."""
+    """Return the fact of probes.host.clock."""
     return {"quorumshift_clock": clock.read()}, {}
 
 

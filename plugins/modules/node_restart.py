@@ -225,9 +225,12 @@ times:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_worker
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restart_token, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_worker
 
 WATCH_S = 2.0
 

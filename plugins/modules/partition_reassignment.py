@@ -163,13 +163,13 @@ waited_s:
 import contextlib
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import reassigning
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import reassignment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.reassignment import named
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import UNKNOWN_TOPIC
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 
 def main():
@@ -197,7 +197,7 @@ def main():
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
         module.fail_json(msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0")
     work = cancelled if module.params["state"] == "cancelled" else moved
-    errors = reassignment.ReassignmentError, reassigning.RecordError, reassigning.Stalled
+    errors = reassignment.ReassignmentError, reassigner.RecordError, reassigner.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
 
 
@@ -232,7 +232,7 @@ def moved(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
     given, carry = module.params, module.params["carry"]
     wanted, gone = existing(module, admin, wanted_of(given))
-    begins, throttles = given["state"] == "present", reassigning.Throttles(admin, given["state_dir"], given["run"])
+    begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
     rate = given["throttle_bytes_s"] if begins else None
     in_flight = admin.in_flight()
     failed = {one: text for one, text in carry.get("failed", {}).items() if begins is False}
@@ -257,7 +257,7 @@ def moved(module, admin, connections):
     if leftover:
         changed = removed(answer, throttles) or changed
     try:
-        replaces = bool(others) and given["foreign_throttles"] == reassigning.REMOVED
+        replaces = bool(others) and given["foreign_throttles"] == reassigner.REMOVED
         throttled = moving if rate is not None else (begun if replaces else [])
         goes_on = begins and moving and throttles.values
         with throttles.exclusive() if throttled or goes_on else contextlib.nullcontext():
@@ -282,9 +282,9 @@ def moved(module, admin, connections):
         waited = {"done": not targets}
         if targets:
             seconds = given["wait_s"] if given["wait"] else 0
-            waited = reassigning.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
+            waited = reassigner.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
             gone += [one for one in waited.pop("gone", ()) if one not in gone]
-    except (WireError, reassigning.Stalled) as error:
+    except (WireError, reassigner.Stalled) as error:
         module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
     if not waited["done"] and (given["wait"] or not failed):
         kept = {"failed": failed, "throttles_left": answer["throttles_left"], "since_owner": since}
@@ -300,7 +300,7 @@ def moved(module, admin, connections):
 def refusal(module, admin, connections, throttles, steps, in_flight):
     """Return the foreign throttles that slow down what begins, and why it may not begin, None when it may."""
     given = module.params
-    legacy = reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY])
+    legacy = reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
     refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy, given["shrink"])
     moving = [one for one in steps if one.state != reassignment.DONE]
     begun = [one for one in moving if one.state != reassignment.UNDER_WAY]
@@ -308,14 +308,14 @@ def refusal(module, admin, connections, throttles, steps, in_flight):
         return [], refused
     others = throttles.foreign(moving if given["throttle_bytes_s"] is not None else begun)
     unknown = set(in_flight) - set(throttles.partitions)
-    return others, reassigning.foreign_refusal(others, given["foreign_throttles"], unknown, bootstrap(connections))
+    return others, reassigner.foreign_refusal(others, given["foreign_throttles"], unknown, bootstrap(connections))
 
 
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
     given, asked = module.params, wanted_of(module.params)
     wanted, gone = (None, []) if asked is None else existing(module, admin, asked)
-    throttles = reassigning.Throttles(admin, given["state_dir"], given["run"])
+    throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
     in_flight = admin.in_flight()
     ended = {one: moving for one, moving in in_flight.items() if wanted is None or one in wanted}
     results = [
@@ -346,11 +346,11 @@ def cancelled(module, admin, connections):
     failed = {}
     try:
         if ended:
-            errors = reassigning.cancel(admin, ended)
+            errors = reassigner.cancel(admin, ended)
             failed = {one: error for one, error in errors.items() if error}
             waiting = dict.fromkeys(one for one in ended if one not in failed)
-            answer.update(reassigning.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
-    except (WireError, reassigning.Stalled) as error:
+            answer.update(reassigner.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
+    except (WireError, reassigner.Stalled) as error:
         module.fail_json(
             msg=f"{error}. {after_failure(throttles, ended, throttles.owner.get('at'))}", changed=True, results=results
         )
@@ -374,7 +374,7 @@ def finished(module, admin, connections, answer, throttles):
         module.warn(f"a throttle is left: {text}")
     if in_flight:
         return changed
-    configs, unread = reassigning.configs(admin)
+    configs, unread = reassigner.configs(admin)
     every = reassignment.throttles_in(configs)
     if unread:
         module.warn(f"whether throttles are left could not be read: {shown(unread)}")
@@ -405,7 +405,7 @@ def after_failure(throttles, partitions, since):
         return "No throttle is set"
     try:
         left = throttles.give_up(partitions, since)
-    except (WireError, reassigning.RecordError) as error:
+    except (WireError, reassigner.RecordError) as error:
         return f"The throttles could not be removed ({error}): run again, which removes them"
     if left is None:
         return "The throttles stay, since another move needs them: run it to its end"

@@ -106,9 +106,10 @@ cluster_id:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, reassigning
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
 
 
 def main():
@@ -122,14 +123,14 @@ def main():
         },
         mutually_exclusive=[("drain", "add")],
     )
-    errors = reassignment.ReassignmentError, reassigning.RecordError
+    errors = reassignment.ReassignmentError, reassigner.RecordError
     module.run(lambda admin, connections: gathered(module.params, admin, connections), errors)
 
 
 def gathered(given, admin, connections):
     """Return the module's result."""
     in_flight = admin.in_flight()
-    throttles = reassigning.Throttles(admin, given["state_dir"])
+    throttles = reassigner.Throttles(admin, given["state_dir"])
     assignments = {
         one: found["replicas"]
         for one, found in admin.partitions.items()
@@ -147,13 +148,13 @@ def gathered(given, admin, connections):
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
             "them with state: cancelled"
         )
-    set_now, unread = reassigning.configs(admin)
+    set_now, unread = reassigner.configs(admin)
     back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
         ],
-        "progress": reassigning.progress(admin, in_flight),
+        "progress": reassigner.progress(admin, in_flight),
         "throttles": [
             {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
             for one in reassignment.throttles_in(set_now)
@@ -161,7 +162,7 @@ def gathered(given, admin, connections):
         "throttles_unread": unread,
         "recorded_throttles": throttles.values,
         "throttles_set_by": throttles.owner,
-        "legacy": reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY]),
+        "legacy": reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
         "plan": None if planned is None else reassignment.written(planned),
         "rollback": back,
         "broker": broker,

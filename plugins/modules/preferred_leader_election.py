@@ -61,8 +61,8 @@ cluster_id:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
 
 SHOWN = 100
 POLL_S = 0.5

@@ -74,10 +74,11 @@ deleted:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_controller_restore
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import identity, rollback
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_controller_restore
 
 
 def main():
@@ -93,7 +94,7 @@ def main():
     given = module.params
 
     def work():
-        facts = module.facts(partitions=False, needed=(identity.HOSTS,))
+        facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
         undrained = rollback.undrained(facts)
         troubles = [*rollback.not_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:

@@ -194,25 +194,22 @@ waited_s:
   returned: with O(state=admitted) and O(state=settled)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import reassigning
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import (
     batches,
-    gates,
-    invariants,
-    phase,
     plain_restart,
-    reassignment,
-    restart,
     restart_plan,
     stuck_leaders,
-    transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences, shown
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 
 def main():
@@ -268,7 +265,7 @@ def planned(module):
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     times = {"since": given["since"] or int(facts["time"])} if kind.is_plain else {}
-    plan, min_isr, partitions = restart.Plan([], [], {}, {}), {}, topics_found.get("partitions") or {}
+    plan, min_isr, partitions = cluster_health.Plan([], [], {}, {}), {}, topics_found.get("partitions") or {}
     of_brokers = kind.role == transitions.BROKER
     if of_brokers and not kind.is_plain:
         if not topics_found["reached"]:
@@ -293,7 +290,7 @@ def planned(module):
 
 
 def awaited(module):
-    """Wait until the batch may be stopped, or until the rolling restart has settled. core.batches has the rule; here
+    """Wait until the batch may be stopped, or until the rolling restart has settled. restart.batches has the rule; here
     are the answers that it needs from the cluster: about a stuck leader, and about reassignments."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
     admitting = given["state"] == "admitted"
@@ -378,7 +375,7 @@ def require_no_throttles(module):
         admin = ClusterAdmin(
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
-        configs, unread = reassigning.configs(admin)
+        configs, unread = reassigner.configs(admin)
     except OtherCluster as error:
         module.fail_json(msg=f"{error}.")
     except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks

@@ -79,12 +79,8 @@ import contextlib
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
-    host_identity,
-    host_state,
-    restart_record,
-    run_locks,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import host_identity, restart_record
 
 SLICE_S = 3.0
 
@@ -113,14 +109,14 @@ def main():
     try:
         path = host_state.directory(given["state_dir"], given["cluster_id"])
         if given["state"] == "closed":
-            run_locks.close(path, given["run"], given["how"], given["advice"])
+            run_lock_file.close(path, given["run"], given["how"], given["advice"])
             module.exit_json(changed=False, done=True)
         if given["config_file"]:
             # A file that cannot be read stops each change of this host. The preflight, which follows, names it
             with contextlib.suppress(host_identity.UnreadableFile):
                 host_identity.require(given["config_file"], given["cluster_id"], None, given["log_dir"])
         module.exit_json(changed=False, **taken(path, given))
-    except (run_locks.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
+    except (run_lock_file.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     except host_state.Held:
         module.fail_json(
@@ -136,13 +132,15 @@ def taken(path, given):
     slice_end = time.monotonic() + SLICE_S
     while True:
         try:
-            run_locks.take(path, given["run_lock"], given["seen"])
+            run_lock_file.take(path, given["run_lock"], given["seen"])
             # The host was read before: what another run's restart changed meanwhile is read again, however short it was
             return {"done": True, "waited_s": round(waited, 3)}
         except host_state.Held:
             waited = max(time.time() - began, 0.001)
         if waited >= given["timeout_s"]:
-            raise run_locks.RunLockError(f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)}")
+            raise run_lock_file.RunLockError(
+                f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)}"
+            )
         if time.monotonic() >= slice_end:
             return {
                 "done": False,

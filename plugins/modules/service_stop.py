@@ -79,14 +79,9 @@ at:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
-    host_identity,
-    host_state,
-    restart_steps,
-    run_locks,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
-from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import host_identity, restart_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
 
 def main():
@@ -121,10 +116,10 @@ def main():
     if module.check_mode:
         module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
     try:
-        run_locks.allow(given["state_dir"], given["cluster_id"], given["run"])
+        run_lock_file.allow(given["state_dir"], given["cluster_id"], given["run"])
         if given["cluster_id"] and given["config_file"]:
             host_identity.require(given["config_file"], given["cluster_id"], given["node_id"], given["log_dir"])
-    except (run_locks.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
+    except (run_lock_file.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed on this host.")
     try:
         masked = state != "stopped" and service.set_masked(name, wanted)

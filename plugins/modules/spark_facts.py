@@ -81,7 +81,7 @@ spark:
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import spark_host
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_host
 
 
 def main():

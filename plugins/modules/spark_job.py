@@ -175,7 +175,9 @@ import sys
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs, seal, spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import argument_specs
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 
 SLICE_S = 10.0
 # Options that the action plugin takes for itself

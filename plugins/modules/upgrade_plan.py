@@ -124,21 +124,16 @@ confirmed:
   returned: with O(step=versions)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    kafka_homes,
-    levels,
-    phase,
-    plain_restart,
-    registrations,
-    transitions,
-    upgrade,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import kafka_homes, registrations, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import levels
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import plain_restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 
 def main():
@@ -250,7 +245,7 @@ def situation(module):
 
 
 def gathered(module):
-    """Return the features of every node (probes.features.gather)."""
+    """Return the features of every node (admin.features.gather)."""
     connections = module.connections
     controllers = [
         parse_host_port(node["address"]) for node in module.nodes.values() if node["role"] == transitions.CONTROLLER

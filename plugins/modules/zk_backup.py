@@ -191,11 +191,11 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
-from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import CONNECTION
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, comparing, taking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import CONNECTION
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file, comparing, taking
 
 TOOL = "quorumshift.kafka 0.1.0"
 

@@ -193,25 +193,25 @@ problems:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
-    AddressError,
-    parse_host_port,
-    parse_zookeeper_connect,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
     cut_host,
     ensemble_cut,
     ensemble_move,
     zk_observer,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, service
-from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import rules as firewall
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import state as cut_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import rules as firewall
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import state as cut_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.zk_log import ZooKeeperFileError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
+    AddressError,
+    parse_host_port,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
 ERRORS = (
     cut_host.CutError,

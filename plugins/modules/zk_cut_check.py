@@ -137,16 +137,25 @@ owners_zxid:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import ZOOKEEPER_CLIENT_OPTIONS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_host, zk_servers
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zk_wire import NoNode, ZkConnection
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, kafka_writes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
+    ZOOKEEPER_CLIENT_OPTIONS,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import (
+    own_zk_server,
+    zk_host,
+    zk_servers,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
+    AddressError,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.zk_wire import NoNode, ZkConnection
 
 HEAL = "The run heals the cut"
 MARGIN_S = 2.0
@@ -158,8 +167,8 @@ ERRORS = (
     PropertiesError,
     SecurityError,
     WireError,
-    zookeeper_log.ZooKeeperFileError,
-    zookeeper_log.EphemeralsNeeded,
+    zk_log.ZooKeeperFileError,
+    zk_log.EphemeralsNeeded,
 )
 LISTS_PATHS = (3, 6)  # CloseSessionTxn
 
@@ -200,7 +209,7 @@ def main():
 
 def why(error):
     """Return an error as text."""
-    if isinstance(error, zookeeper_log.EphemeralsNeeded):
+    if isinstance(error, zk_log.EphemeralsNeeded):
         return (
             "a session ended, and the log does not list its znodes, as before 3.6 or with "
             "closeSessionTxn.enabled=false; a snapshot that lists them could not be read before"
@@ -224,8 +233,8 @@ def owners_read(module):
     leader_zxid(status)
     snapshots, logs = directories(given)
     try:
-        zxid, owners = zookeeper_files.ephemerals(snapshots, logs, connect.chroot)
-    except zookeeper_log.ZooKeeperFileError as error:
+        zxid, owners = zk_files.ephemerals(snapshots, logs, connect.chroot)
+    except zk_log.ZooKeeperFileError as error:
         versions = [tuple(one["version"][:2]) for one in status.values() if one["version"]]
         if not versions or min(versions) < LISTS_PATHS:
             module.fail_json(
@@ -281,7 +290,7 @@ def not_written_since(module):
     last = max(int(given["hosts"][host]["last"]) for host in given["expected"])
     snapshots, logs = directories(given)
     # the ends of sessions are expected, so no owners are needed
-    transactions = zookeeper_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
+    transactions = zk_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
     found = [one for one in kafka_writes.writes(transactions, chroot, {}) if not one.ends_session]
     if found:
         module.fail_json(
@@ -297,16 +306,16 @@ def exact(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
     snapshots, logs = directories(given)
-    cut = leader_zxid(servers_of(given, connect), zookeeper_files.last_zxid(snapshots, logs))
+    cut = leader_zxid(servers_of(given, connect), zk_files.last_zxid(snapshots, logs))
     while True:  # a follower logs a transaction a moment later than its leader
-        logged = zookeeper_files.last_zxid(snapshots, logs)
+        logged = zk_files.last_zxid(snapshots, logs)
         if logged >= cut or time.monotonic() >= given["until"]:
             break
         time.sleep(0.01)
     least, owners = min(last.values()), given["owners"]
     if owners is not None:
         least, owners = min(least, given["owners_zxid"]), {path: int(session) for path, session in owners.items()}
-    transactions = zookeeper_log.transactions(logs, least, snapshots)
+    transactions = zk_log.transactions(logs, least, snapshots)
     lacking = kafka_writes.lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
     problems = []
     for host, of in sorted(lacking.items()):

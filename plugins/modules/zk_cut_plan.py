@@ -114,20 +114,18 @@ notes:
 import socket
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, ensemble_move
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import tcp_connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     parse_host_port,
     parse_zookeeper_connect,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, ensemble_move
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    cluster,
-    tcp_connections,
-    zk_servers,
-    zk_wire,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
 
 CATCH_UP_S = 10.0
 

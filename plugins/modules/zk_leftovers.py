@@ -57,16 +57,16 @@ leftovers:
 
 import itertools
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    advice,
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
     ensemble_move,
     ensemble_trees,
     zk_sessions,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_writing
 
 WINDOW = 500
 

@@ -150,10 +150,13 @@ next_step:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_move
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_move
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
+    AddressError,
+    parse_zookeeper_connect,
+)
 
 HERE = "the probe host"
 

@@ -119,16 +119,18 @@ files:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import observer_join
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import ZOOKEEPER_CLIENT_OPTIONS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError, readable
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.service import ServiceError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import observer_join
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.zk_log import ZooKeeperFileError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host.service import ServiceError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
+    ZOOKEEPER_CLIENT_OPTIONS,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import AddressError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError, readable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
 SUPER_DIGEST = re.compile(r"(superDigest\s*[=:]\s*).*")
 ERRORS = (AddressError, PropertiesError, ZooKeeperFileError, ServiceError, WireError, RestartError, SecurityError)

@@ -45,11 +45,11 @@ created:
   sample: [orders-0, orders-1]
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import partition_states
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import partition_states
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.zk_writing import WriteError
 
 
 def main():

@@ -131,13 +131,15 @@ gate_token:
   returned: with O(state=admitted)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, gates, identity, phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, same_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan as phase_result
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file, restoring
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.zk_writing import WriteError
 
 EXPIRY_S = 120  # sessions of killed brokers last up to 20 ZooKeeper ticks, usually of 2 s
 EXPIRY = "the brokers' ZooKeeper sessions to expire"
@@ -185,7 +187,7 @@ def compare_or_restore(module, client):
     found = backup_file.file_sha256(given["path"])
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored.")
-    facts = module.facts(partitions=False, needed=(identity.HOSTS,))
+    facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
     refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")

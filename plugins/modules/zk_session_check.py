@@ -91,26 +91,23 @@ others:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_identity
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_sessions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.znodes import ZnodeError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import tcp_connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import config_providers, node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
     HostPort,
     parse_zookeeper_connect,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_sessions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.znodes import ZnodeError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    config_providers,
-    node,
-    own_zookeeper,
-    service,
-    tcp_connections,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import host_identity
 
 
 def main():

@@ -88,10 +88,12 @@ sha256:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, zk_trees
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.zk_log import ZooKeeperFileError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import zk_trees
 
 
 def main():

@@ -25,10 +25,11 @@ from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, module_start, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import module_start, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import visible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.module_utils.printable import visible
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import edits, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import edits, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
     QuorumshiftAction,
@@ -32,7 +32,7 @@ def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
 
 
 class EditedHost:
-    """A host as an edit takes it (core.edits.Host)."""
+    """A host as an edit takes it (core.migration.edits.Host)."""
 
     def __init__(
         self, action: QuorumshiftAction, kind: transitions.Kind, host: str, values: Mapping[str, str] | None = None

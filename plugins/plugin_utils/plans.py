@@ -9,8 +9,9 @@ import json
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, planning_screen, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning, planning_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, QuorumshiftAction, display
 

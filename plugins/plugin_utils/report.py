@@ -15,7 +15,7 @@ import urllib.parse
 from typing import Iterable, Sequence
 
 import jinja2
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import UNFINISHED, RunArtifacts, private

@@ -13,10 +13,11 @@ import json
 import re
 from typing import Any, Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import KINDS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask, mask_comment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, is_secret
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import KINDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask, mask_comment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import MASK, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
 from markupsafe import Markup
 

@@ -14,8 +14,8 @@ import math
 import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates as gate_rules
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates as gate_rules
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
 
 JOURNAL = "journal.jsonl"
 PAGE = "index.html"

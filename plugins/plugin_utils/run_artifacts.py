@@ -19,7 +19,7 @@ import re
 import time
 from typing import Any, Iterator
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask_all
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask_all
 
 JOURNAL = "journal.jsonl"
 PAGE = "index.html"  # the report, which report.write makes

@@ -15,10 +15,15 @@ from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.quorumshift.kafka.plugins.module_utils import masking
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, gates, kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import (
+    Connections,
+    client_address,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 
 LOG_FILE, OTHER_LOG_FILE = "metadata_log.{}.tar.gz", "metadata_log.of_{}.tar.gz"

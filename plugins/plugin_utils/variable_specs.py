@@ -12,7 +12,7 @@ from typing import Any, Iterator, Mapping
 
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import variables
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HOME = "quorumshift"

@@ -34,7 +34,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from pyspark.sql import SparkSession
 
 from quorumshift_spark import job as jobs

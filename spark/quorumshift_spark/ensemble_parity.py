@@ -29,9 +29,9 @@ import os
 import shutil
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_trees import FILES
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -125,9 +125,9 @@ class _Run:
         for view, files in servers.items():
             entry = self.result["views"].setdefault(view, results.unread())
             try:
-                ends[view] = zookeeper_files.last_zxid(files.snapshots, files.logs)
+                ends[view] = zk_files.last_zxid(files.snapshots, files.logs)
                 entry["state"] = {"last_zxid": _hex(ends[view])}
-            except (zookeeper_log.ZooKeeperFileError, OSError) as error:
+            except (zk_log.ZooKeeperFileError, OSError) as error:
                 entry["error"] = str(error)
                 raise jobs.ViewError(f"{view}: {error}. Take its files anew and run again") from None
         after = self.cut is not None
@@ -152,8 +152,8 @@ class _Run:
             if after and view == source and destination:
                 spans.append((self._shipped(servers[destination[0]]), zxid))
             try:
-                base = zookeeper_files.snapshot_up_to(servers[view].snapshots, upto, servers[view].processed)
-            except zookeeper_log.ZooKeeperFileError as error:
+                base = zk_files.snapshot_up_to(servers[view].snapshots, upto, servers[view].processed)
+            except zk_log.ZooKeeperFileError as error:
                 do = "Wait for the server's next snapshot, and run again"
                 if after and view == source:
                     do = "Its tree at the cut cannot be rebuilt: run again with -e quorumshift_verify=false"

@@ -16,7 +16,7 @@ import os
 import time
 from typing import Mapping, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
 
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results

@@ -40,8 +40,8 @@ import stat
 from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
 
 from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Digests
@@ -168,7 +168,7 @@ def _digest_key(path: str) -> bytes:
 
 
 def _secrets(given: Any, is_secret: bool = False) -> Iterator[str]:
-    """Yield the passwords in a part of job.json (module_utils.security), and whatever else an option calls secret."""
+    """Yield the passwords in a part of job.json (secrets.security), and whatever else an option calls secret."""
     if isinstance(given, dict):
         for name, value in given.items():
             yield from _secrets(value, is_secret or name == "auth" or "password" in name or "secret" in name)

@@ -22,7 +22,7 @@ import shutil
 import time
 from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

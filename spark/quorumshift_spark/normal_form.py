@@ -45,8 +45,9 @@ import json
 import math
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import seal
 
 FIELDS: Dict[str, Tuple[str, ...]] = {
     "topic": ("id",),

@@ -8,14 +8,17 @@ later PARTITION_CHANGE_RECORD what it names. Each change adds one to the partiti
 adds one to the leader epoch. A replica keeps its directory unless a record names directories. Partitions go with their
 topic, whose id is never used again.
 
-All other records, and a small log as a whole, are replayed by formats.metadata_image in one task (views.metadata_log).
+All other records, and a small log as a whole, are replayed by metadata.metadata_image in one task (views.metadata_log).
 """
 
 from __future__ import annotations
 
 from typing import Dict, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import MIGRATING, UNASSIGNED
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
+    MIGRATING,
+    UNASSIGNED,
+)
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence
 import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ansible_collections.quorumshift.kafka.plugins.module_utils import printable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import printable
 
 from quorumshift_spark.compare import Difference
 from quorumshift_spark.normal_form import canonical

@@ -19,7 +19,7 @@ import functools
 import re
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 
 from quorumshift_spark.normal_form import FIELDS, KINDS, STORED
 from quorumshift_spark.views import family

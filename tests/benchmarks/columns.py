@@ -20,13 +20,10 @@ import struct
 import tempfile
 from typing import Callable, List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
-    broker_requests,
-    crc32c,
-    metadata_log,
-    znode_items,
-    znodes,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znode_items, znodes
 from quorumshift_spark.columns import log, metadata, states
 
 from tests.benchmarks import metadata_decode as decoding

@@ -28,7 +28,7 @@ import time
 from typing import Any, Dict, List
 
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession

@@ -27,7 +27,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import crc32c, metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records import crc32c
 
 from tests.integration import servers
 from tests.unit.formats import metadata_batches

@@ -19,7 +19,7 @@ import statistics
 import sys
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 
 from tests.unit.core.preflight_facts import collected
 

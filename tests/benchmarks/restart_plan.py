@@ -16,7 +16,7 @@ import random
 import sys
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import restart_plan
 
 PER_TOPIC, REPLICAS, LEAST = 10, 3, 2
 

@@ -27,7 +27,7 @@ import time
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pyarrow.parquet as pq
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from quorumshift_spark import result as results
 

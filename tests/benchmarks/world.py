@@ -9,7 +9,7 @@ import base64
 import random
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
 from quorumshift_spark import normal_form as form
 

@@ -6,7 +6,7 @@
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/world_brokers.py WORLD [N]
 
 Prints a line of JSON, {broker id: port on 127.0.0.1}, and answers until its standard input ends. It speaks unsecured
-connections and the versions of formats.broker_requests only. With N it answers as N brokers: those that WORLD does not
+connections and the versions of requests.broker_requests only. With N it answers as N brokers: those that WORLD does not
 have serve what the last one of it serves, and dynamic configs of their own. A node's files in WORLD/brokers/<id> or
 WORLD/controllers/<id>:
 
@@ -29,8 +29,8 @@ import sys
 import threading
 from typing import Any, Callable, Dict, List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
 
 from tests.benchmarks import world
 from tests.benchmarks.primitives import (

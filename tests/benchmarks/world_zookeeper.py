@@ -14,7 +14,8 @@ import struct
 import zlib
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 
 from tests.benchmarks.world import (
     CHECKPOINT_END,

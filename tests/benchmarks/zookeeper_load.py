@@ -21,7 +21,7 @@ import threading
 import time
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views.zookeeper import ZooKeeperView
 

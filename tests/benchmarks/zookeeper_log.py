@@ -23,7 +23,7 @@ import zlib
 from pathlib import Path
 from typing import Any, Callable, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 
 from tests.integration import servers
 
@@ -98,10 +98,10 @@ def main() -> None:
         print(f"log of {given.megabytes} MB, {last - FIRST + 1} transactions")
 
         def newest(count: int) -> int:
-            return [one.zxid for one in zookeeper_log.transactions(name, last - count)][-1]
+            return [one.zxid for one in zk_log.transactions(name, last - count)][-1]
 
         readers = {
-            "last zxid": lambda: zookeeper_files.last_zxid(name, name),
+            "last zxid": lambda: zk_files.last_zxid(name, name),
             f"newest {NEWEST} transactions": lambda: newest(NEWEST),
             "all transactions": lambda: newest(last - FIRST + 1),
         }
@@ -116,7 +116,7 @@ def main() -> None:
         print(f"  {'TxnLogToolkit':28} {seconds * 1e3:9.1f} ms")
         snapshot = directory / "snapshot.5"
         write_snapshot(snapshot, given.znodes)
-        seconds, count = least(given.rounds, lambda: sum(1 for _node in zookeeper_files.read_snapshot(str(snapshot))))
+        seconds, count = least(given.rounds, lambda: sum(1 for _node in zk_files.read_snapshot(str(snapshot))))
         print(f"snapshot of {count} znodes, {snapshot.stat().st_size / 1e6:.0f} MB")
         print(f"  {'all znodes':28} {seconds * 1e3:9.1f} ms, {count / seconds / 1e3:.0f} k/s")
 

@@ -12,8 +12,8 @@ import subprocess
 import sys
 from typing import Callable, Iterator
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper.zookeeper import read_tree
 
 from tools.demo import testbed as demo_testbed
 from tools.e2e.testbed import ROOT, Testbed

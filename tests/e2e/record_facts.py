@@ -26,9 +26,11 @@ import threading
 import time
 import types
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, node, topics, zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.modules import initial_copy
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_acl

@@ -12,7 +12,7 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tools.e2e import faults
 from tools.e2e.testbed import INVENTORY, LOG, nth

@@ -8,7 +8,7 @@ Kafka drops every change that involves such a partition, together with the chang
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from confluent_kafka.admin import NewTopic
 
 from tools.e2e.rollbacks import phase

@@ -13,7 +13,7 @@ import json
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from confluent_kafka.admin import NewTopic
 
 from tools.e2e.rollbacks import changed

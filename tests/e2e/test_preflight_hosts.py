@@ -9,7 +9,7 @@ import contextlib
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from tests.e2e.test_refusals import assert_refused

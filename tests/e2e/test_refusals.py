@@ -10,7 +10,7 @@ import json
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tools.e2e import faults
 from tools.e2e.testbed import STATE, wait_for

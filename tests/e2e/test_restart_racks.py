@@ -13,8 +13,8 @@ import re
 import threading
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 
 from tests.e2e.clients import assert_nothing_lost, running_clients
 from tools.e2e.rollbacks import back, phase
@@ -39,7 +39,7 @@ class UnderMinIsr:
             if new:
                 self.least.update(topics.min_isr(bootstrap, client, new, timeout))
             partitions = read.get("partitions") or {}
-            excused = restart.unavoidable(partitions, self.least)
+            excused = cluster_health.unavoidable(partitions, self.least)
             self.readings += bool(partitions)
             for topic, numbers in partitions.items():
                 for number, one in numbers.items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.e2e.clients import assert_nothing_lost, lasting_znodes, running_clients

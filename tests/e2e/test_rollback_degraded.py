@@ -9,7 +9,7 @@ import os
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tools.e2e.rollbacks import back, changed, files, no_trace, phase

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 

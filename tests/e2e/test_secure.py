@@ -12,10 +12,10 @@ import json
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_listeners
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_listeners
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tools.e2e.testbed import STATE
 

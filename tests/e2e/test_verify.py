@@ -9,8 +9,8 @@ import json
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import quorum
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import quorum
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 

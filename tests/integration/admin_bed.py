@@ -15,8 +15,8 @@ import sys
 import tempfile
 from typing import Any, Iterator, List
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka.admin import AdminClient
 
 from tests import modules

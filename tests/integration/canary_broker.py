@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, Iterator
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 
 from tests.integration.servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 

@@ -17,8 +17,8 @@ import sys
 import time
 from pathlib import Path
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import effects, rules, state, steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import cut_host, ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import effects, rules, state, steps
 
 HOME, CASE = Path(sys.argv[1]), sys.argv[2]
 DEADLINE_S = 4.0 if CASE == "deadline" else 60.0

@@ -14,7 +14,7 @@ import random
 import subprocess
 from typing import Any, Dict, Iterator, List, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.messages import Field
 
 from tests.integration import servers
 

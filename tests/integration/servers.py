@@ -27,9 +27,13 @@ import sys
 import time
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zk_wire
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
+    HostPort,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 

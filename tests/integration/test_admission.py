@@ -10,8 +10,9 @@ import os
 import signal
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import admission, invariants, phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import admission, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration import servers

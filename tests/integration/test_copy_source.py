@@ -9,9 +9,9 @@ import contextlib
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_trees
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import zk_trees
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,

@@ -13,10 +13,14 @@ import socket
 import types
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_servers, zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import (
+    own_zk_server,
+    zk_servers,
+    zookeeper,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 
 from tests import modules
 from tests.integration import servers

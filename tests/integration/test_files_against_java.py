@@ -17,20 +17,20 @@ import random
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_observer
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import config_providers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import (
+    config_values,
+    harmless_configs,
+    properties,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     is_wildcard,
     parse_host_port,
     parse_zookeeper_connect,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
-    config_values,
-    harmless_configs,
-    kraft_config,
-    reassignment,
-    zk_observer,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import config_providers
 
 from tests.integration import generated_files, java_files, servers
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, node, own_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node, own_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tests.integration import servers
 

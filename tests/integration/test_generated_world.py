@@ -11,7 +11,8 @@ import pathlib
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image, metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_image, metadata_log
 
 from tests.benchmarks import generate_world
 from tests.integration import servers

@@ -9,7 +9,8 @@ import os
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import memory, zk_host, zk_servers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import memory
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_host, zk_servers
 
 from tests.integration import servers
 

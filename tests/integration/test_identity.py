@@ -9,15 +9,18 @@ import contextlib
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import (
+    backup_file,
     partition_states,
+    restoring,
+    taking,
     zk_controller_restore,
     zk_writing,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring, taking
 
 from tests import modules
 from tests.integration import servers

@@ -13,7 +13,12 @@ import itertools
 import os
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features, kafka_releases, levels, releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import (
+    features,
+    kafka_releases,
+    levels,
+    releases,
+)
 
 from tests.integration import servers
 from tools.kafka_releases import jars, table

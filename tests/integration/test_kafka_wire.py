@@ -15,11 +15,12 @@ import pathlib
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.node_mode import node_mode
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import kafka_answers
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics, zk_wire
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.node_mode import node_mode
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import kafka_answers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security, SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire, zk_wire
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
@@ -34,7 +35,7 @@ from tests.integration.certificates import Authority
 
 pytestmark = pytest.mark.real
 
-RECORDED = pathlib.Path(__file__).resolve().parents[1] / "unit" / "probes" / "wire_answers.json"
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / "unit" / "wire" / "wire_answers.json"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 TO_KRAFT = {
     "zookeeper.connect": None,

@@ -9,9 +9,8 @@ import pathlib
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import harmless_configs
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import harmless_configs, properties
 
 from tests.integration import servers
 from tests.unit.core import operators_files

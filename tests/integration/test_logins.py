@@ -11,8 +11,8 @@ import shlex
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins, node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import logins, node
 
 from tests.integration import servers
 from tests.integration.certificates import Authority

@@ -15,9 +15,9 @@ import os
 import random
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.definitions import DEFINITIONS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.definitions import DEFINITIONS
 
 from tests.integration import kafka_messages, servers
 from tools import kafka_messages as sources

@@ -20,13 +20,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import initial_copy
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import initial_copy
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import (
     metadata_image,
     metadata_log,
     metadata_summary,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import admin as kafka
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 from confluent_kafka import admin as kafka
 
 from tests.integration import servers

@@ -10,10 +10,12 @@ import contextlib
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import restart_record, restart_steps
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, node, own_node, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node, own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_record, restart_steps
 
 from tests.integration import admin_bed, servers
 

@@ -11,8 +11,10 @@ import pathlib
 import shutil
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, node, replicas, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node, replicas
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 

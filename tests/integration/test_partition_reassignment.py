@@ -10,9 +10,9 @@ import re
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster_admin
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import cluster_admin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient

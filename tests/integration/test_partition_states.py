@@ -9,8 +9,8 @@ import json
 import threading
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import partition_states, zk_writing
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import partition_states, zk_writing
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 

@@ -10,10 +10,10 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import plain_restart, restart_plan
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import plain_restart, restart_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, topics
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which SCRAM credentials Kafka's own loader loses, on random logs, against what formats.scram_loading says."""
+"""Which SCRAM credentials Kafka's own loader loses, on random logs, against what metadata.scram_loading says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import random
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.enums import SCRAM_MECHANISMS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
 
 from tests.integration import servers
 from tests.unit.formats import metadata_batches as batches

@@ -11,9 +11,9 @@ import pathlib
 import re
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import restart_record, restart_steps
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_record, restart_steps
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import spark_host
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import spark
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_host
 
 from tests.unit.core.preflight_facts import collected, found, the_one
 

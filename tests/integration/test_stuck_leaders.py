@@ -12,16 +12,18 @@ import pathlib
 import types
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_controller_restore
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart, stuck_leaders, zk_controller
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_controller
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import stuck_leaders
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import (
     metadata_image,
     metadata_log,
     metadata_summary,
-    znodes,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_controller_restore
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
@@ -121,7 +123,7 @@ def admission(connections):
 
     def admits(facts):
         def health(topics, stop):
-            return restart.troubles(topics, {TOPIC: 1}, [1, 2], (), stop, [])
+            return cluster_health.troubles(topics, {TOPIC: 1}, [1, 2], (), stop, [])
 
         return rolling_restart.leader_first(module, facts, {TOPIC: 1}, health, health(facts["topics"], None))
 

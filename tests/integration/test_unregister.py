@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import auto_revert
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import revert_conditions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tests.integration import servers
 
@@ -29,8 +30,8 @@ def test_a_controller_in_pre_migration_removes_a_registration():
             broker.start()
             servers.wait_for(lambda: metadata_summary.summarise(log)["brokers"], 30, "the registration")
             gathered = own_zookeeper.gather({"zookeeper.connect": connect})
-            assert gathered["brokers"] == ["1", "2"] and auto_revert.under_kraft(gathered) is None
-            assert auto_revert.copy_at_hand(gathered, 2, ["2"]) is None, "the initial copy waits for broker 1"
+            assert gathered["brokers"] == ["1", "2"] and revert_conditions.under_kraft(gathered) is None
+            assert revert_conditions.copy_at_hand(gathered, 2, ["2"]) is None, "the initial copy waits for broker 1"
             broker.stop()
 
             with pytest.raises(kafka_wire.KafkaError, match="NOT_CONTROLLER"):
@@ -39,7 +40,7 @@ def test_a_controller_in_pre_migration_removes_a_registration():
             assert kafka_wire.unregister_broker(leader, 2) is False
             servers.wait_for(lambda: not metadata_summary.summarise(log)["brokers"], 10, "the removal in the log")
             assert metadata_summary.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
-            assert auto_revert.under_kraft(own_zookeeper.gather({"zookeeper.connect": connect})) is None
+            assert revert_conditions.under_kraft(own_zookeeper.gather({"zookeeper.connect": connect})) is None
 
 
 def _leader(addresses):

@@ -10,8 +10,8 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import installation, node, own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import installation, node, own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration import admin_bed, servers

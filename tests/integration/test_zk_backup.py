@@ -18,8 +18,8 @@ import threading
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, taking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file, taking
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 

@@ -9,10 +9,11 @@ import contextlib
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_controller_restore
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback, zk_controller
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_controller
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_controller_restore
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient

@@ -8,8 +8,12 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import (
+    own_zk_server,
+    zk_servers,
+    zookeeper,
+)
 
 from tests import modules
 from tests.integration import servers
@@ -38,7 +42,7 @@ class Source:
         self.sessions["kafka"][0].set(path, b"y")
 
     def last(self) -> int:
-        return zookeeper_files.last_zxid(*own_zk_server.directories(own_zk_server.values_of(self.config)))
+        return zk_files.last_zxid(*own_zk_server.directories(own_zk_server.values_of(self.config)))
 
     def run(self, **options) -> dict:
         given = {"zookeeper_connect": f"{self.server.address}/prod/kafka", "config_file": self.config, "timeout": 10}

@@ -11,14 +11,11 @@ import shutil
 import signal
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
-    properties,
-    zookeeper_files,
-    zookeeper_log,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import kafka_writes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 
 from tests import modules
 from tests.integration import servers
@@ -162,16 +159,14 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     assert destination.pid == pid
 
     # what the cut will check: the destination's files against the log of a source server
-    servers.wait_for(
-        lambda: zookeeper_files.last_zxid(destination.version_2, destination.version_2) > written, 60, "written"
-    )
+    servers.wait_for(lambda: zk_files.last_zxid(destination.version_2, destination.version_2) > written, 60, "written")
     log = str(destination.home / "source-12" / "data" / "version-2")
-    last = {"behind": written - 2, "z": zookeeper_files.last_zxid(destination.version_2, destination.version_2)}
+    last = {"behind": written - 2, "z": zk_files.last_zxid(destination.version_2, destination.version_2)}
     status = zk_servers.gather(addresses, None, 10)
     cut = status[str(leader(addresses))]["zxid"]
-    servers.wait_for(lambda: zookeeper_files.last_zxid(log, log) >= cut, 60, "the follower has logged it")
-    logged = zookeeper_files.last_zxid(log, log)
-    writes = list(kafka_writes.writes(zookeeper_log.transactions(log, min(last.values()), log), "/prod/kafka"))
+    servers.wait_for(lambda: zk_files.last_zxid(log, log) >= cut, 60, "the follower has logged it")
+    logged = zk_files.last_zxid(log, log)
+    writes = list(kafka_writes.writes(zk_log.transactions(log, min(last.values()), log), "/prod/kafka"))
     lacking = kafka_writes.lacking(writes, last, cut, logged)
     assert lacking["z"].is_complete and not lacking["behind"].is_complete
 

@@ -9,11 +9,12 @@ import json
 import os
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restoring import Replica
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import replica_log, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import restoring, taking
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback.restore_plan import Replica
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records import replica_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import restoring, taking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.zk_writing import WriteError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from kazoo.client import KazooClient

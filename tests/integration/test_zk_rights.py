@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks.zookeeper import allows
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_rights, zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import allows
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_rights, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
 from kazoo.exceptions import NoAuthError
 from kazoo.security import make_acl
 

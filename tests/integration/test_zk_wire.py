@@ -9,9 +9,9 @@ import json
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 

@@ -10,8 +10,8 @@ import pathlib
 import signal
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError, writing
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.zk_writing import WriteError, writing
 from kazoo.security import make_acl
 
 from tests.integration import servers

@@ -12,10 +12,10 @@ import shutil
 import threading
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import kafka_writes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files as files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_log, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 from kazoo.client import KazooClient
 from kazoo.exceptions import RolledBackError
 from kazoo.security import make_digest_acl
@@ -229,13 +229,13 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
             client.sync("/")
             asked[client.last_zxid] = tree
             assert of_server(client) == tree
-        newest = max(zxid for zxid, _name in files.files_of(directory, zookeeper_log.SNAPSHOTS))
+        newest = max(zxid for zxid, _name in files.files_of(directory, zk_log.SNAPSHOTS))
         servers.wait_for(lambda: files.newest_snapshot(directory).zxid == newest, 60, "the snapshot is complete")
         for one in others:
             one.stop()
     fuzzy = [
         snapshot
-        for snapshot, name in files.files_of(directory, zookeeper_log.SNAPSHOTS)
+        for snapshot, name in files.files_of(directory, zk_log.SNAPSHOTS)
         if any(
             max(node.stat[0], node.stat[1], node.stat[8]) > snapshot
             for _path, node in files.read_snapshot(f"{directory}/{name}")
@@ -245,7 +245,7 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
     for zxid, tree in asked.items():
         # Also from each older one: it has no transaction after the next began
         usable = files.snapshot_up_to(directory, zxid, {newest: max(asked)})
-        for snapshot, name in files.files_of(directory, zookeeper_log.SNAPSHOTS):
+        for snapshot, name in files.files_of(directory, zk_log.SNAPSHOTS):
             if snapshot <= usable.zxid:
                 found = at_zxid(directory, files.Snapshot(snapshot, f"{directory}/{name}"), zxid)
                 paths = [path for path in {*found, *tree} if found.get(path) != tree.get(path)]
@@ -254,7 +254,7 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
     assert len(used & {*fuzzy}) > 2, (used, fuzzy)
     with pytest.raises(files.ZooKeeperFileError, match="none is known to be without transactions after"):
         files.snapshot_up_to(directory, 1, {})
-    with pytest.raises(zookeeper_log.SpanTooShort, match="short of 0xffffffff"):
+    with pytest.raises(zk_log.SpanTooShort, match="short of 0xffffffff"):
         files.replay(files.newest_snapshot(directory), [files.Span(directory, 0xFFFFFFFF)])
 
 
@@ -296,7 +296,7 @@ def test_kafkas_writes_are_found_in_the_log(home):
             last = client.last_zxid
         directory = str(server.home / "data" / "version-2")
         servers.wait_for(lambda: files.last_zxid(directory, directory) > last, 60, "the end of the session is logged")
-        found = list(kafka_writes.writes(zookeeper_log.transactions(directory, begin, directory), ROOT))
+        found = list(kafka_writes.writes(zk_log.transactions(directory, begin, directory), ROOT))
     assert [one.zxid for one in found] == writes
     assert [one.ends_session for one in found] == [False, False, False, False, True, False, False]
     assert {change for one in found for of in one.paths.values() for change in of} >= {"acl", "data", "delete"}

@@ -17,10 +17,10 @@ import threading
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import taking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import taking
 from kazoo.security import make_digest_acl
 
 from tests.integration import seeded, servers

@@ -9,7 +9,7 @@ import contextlib
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers, zookeeper
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import Statement, ViewError
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView

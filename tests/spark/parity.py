@@ -16,8 +16,8 @@ import time
 from typing import Any, Dict, Iterator
 
 import jsonschema
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from quorumshift_spark import fence, metadata_parity, result
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -15,8 +15,8 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka import TopicCollection
 from confluent_kafka import admin as kafka
 from quorumshift_spark import normal_form as form

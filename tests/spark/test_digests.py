@@ -13,7 +13,7 @@ import tarfile
 
 import pyarrow as pa
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from pyspark.sql import functions as F
 from quorumshift_spark import buckets, columns, parity, rules
 from quorumshift_spark import normal_form as form

@@ -16,8 +16,8 @@ import zlib
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.security import make_digest_acl
@@ -169,10 +169,8 @@ def without_secrets(job):
 def test_equal_while_clients_write(world):
     connects = [world.servers[name].connect for name in ("s11", "s13", "z44")]
     with writing(connects):
-        before = zookeeper_files.newest_snapshot(directory_of(world, "z44")).zxid
-        servers.wait_for(
-            lambda: zookeeper_files.newest_snapshot(directory_of(world, "z44")).zxid > before, 120, "a snapshot"
-        )
+        before = zk_files.newest_snapshot(directory_of(world, "z44")).zxid
+        servers.wait_for(lambda: zk_files.newest_snapshot(directory_of(world, "z44")).zxid > before, 120, "a snapshot")
         for _time in range(2):
             zxid, given, _seen = archives(world, ("s12", "z44", "z45"))
             done = run(world, given, zxid=zxid)
@@ -407,7 +405,7 @@ def test_after_the_promotion(world, tmp_path):
     observers = [world.servers[f"z{number}"] for number in OBSERVERS]
     for one in observers:
         one.stop()
-    ends = {one.name: zookeeper_files.last_zxid(*[directory_of(world, one.name)] * 2) for one in observers}
+    ends = {one.name: zk_files.last_zxid(*[directory_of(world, one.name)] * 2) for one in observers}
     cut = max(ends.values())
     with writing([world.servers["s13"].connect]):  # on the source after the cut: of no concern
         own = "".join(f"server.{number}={line(world.ports[number])}\n" for number in OBSERVERS)

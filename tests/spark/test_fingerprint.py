@@ -17,8 +17,8 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Set
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,

@@ -20,9 +20,10 @@ import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from confluent_kafka import admin
 from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical

@@ -17,8 +17,9 @@ import pathlib
 import signal
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from kazoo import security
 
 from tests.integration import seeded, servers

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The replay of partition records in Spark against formats.metadata_image, which replays them one by one."""
+"""The replay of partition records in Spark against formats.metadata.metadata_image, which replays them one by one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import random
 
 import pyarrow as pa
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     PARTITION_FIELDS,
     TYPES,
     Image,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import read_records
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import read_records
 from quorumshift_spark import columns, replay
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.views import Statement, metadata_log, source

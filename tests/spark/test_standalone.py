@@ -22,8 +22,8 @@ from types import SimpleNamespace
 
 import pyspark
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.spark_jobs import ON_NETWORK
 from quorumshift_spark import package
 

@@ -11,8 +11,8 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from quorumshift_spark.fingerprint import progress

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import argument_specs
 
 from tools import checks, reference, role_specs
 from tools.checkout import checkout_files
@@ -306,8 +307,8 @@ def test_what_contributors_read_names_only_what_exists(path):
 
 
 def test_names_that_do_not_exist_are_found():
-    text = """`plugins/nothing.py` `plugins/module_utils/core/phase.py:detect`
-`plugins/module_utils/core/phase.py:nothing` `nothing.yml` `step.yml` `plugins` `make nothing`
+    text = """`plugins/nothing.py` `plugins/module_utils/core/migration/phase.py:detect`
+`plugins/module_utils/core/migration/phase.py:nothing` `nothing.yml` `step.yml` `plugins` `make nothing`
 `make lint` `build/TARGET/summary.json` `tests/unit/` `a/b`
 
 ```
@@ -321,7 +322,7 @@ make nowhere
         "make nothing",
         "make nowhere",
         "nothing.yml",
-        "plugins/module_utils/core/phase.py:nothing",
+        "plugins/module_utils/core/migration/phase.py:nothing",
         "plugins/nothing.py",
         "tests/unit/nothing.py",
     ]

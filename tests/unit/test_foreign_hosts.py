@@ -9,8 +9,8 @@ import os
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
 
 from tests.modules import run
 

@@ -9,8 +9,8 @@ Against Kafka's own classes: tests/integration/test_messages_against_kafka.py.
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.definitions import DEFINITIONS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.definitions import DEFINITIONS
 
 from tools import kafka_messages as sources
 

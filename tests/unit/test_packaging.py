@@ -29,7 +29,7 @@ HEADER = """\
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 # Kafka's definitions of its messages, as data
-KAFKAS = "plugins/module_utils/wire/definitions.py"
+KAFKAS = "plugins/module_utils/formats/messages/definitions.py"
 KAFKAS_HEADER = """\
 # Copyright: (c) The Apache Software Foundation and the contributors of Apache Kafka
 # Apache License 2.0 (see LICENSES/Apache-2.0.txt or https://www.apache.org/licenses/LICENSE-2.0)
@@ -42,7 +42,9 @@ ROLES = sorted({name.split("/")[1] for name in FILES if name.startswith("roles/"
 PLAYS = [name for name in FILES if re.match(r"(playbooks|roles|extensions)/.*\.ya?ml$", name)]
 # Code that runs on managed hosts without being a module (design: collect on the hosts, decide in one place)
 ON_MANAGED_HOSTS = [
-    name for name in PYTHON_FILES if re.match(r"plugins/module_utils/(formats/.*|probes/.*_wire)\.py$", name)
+    name
+    for name in PYTHON_FILES
+    if re.match(r"plugins/module_utils/(formats/.*|wire/.*|settings/properties)\.py$", name)
 ]
 
 

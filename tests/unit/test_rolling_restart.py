@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 
 from tests.unit.core import recorded

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
 
 from tests import modules
 

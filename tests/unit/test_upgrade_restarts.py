@@ -21,20 +21,17 @@ import sys
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import kafka_homes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import installation, own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import (
     auto_revert,
     home_link,
-    host_state,
     restart_record,
     restart_worker,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_homes, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    installation,
-    own_node,
-    own_zookeeper,
-    service,
 )
 
 OLD, NEW = "3.7.2", "3.9.2"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 
 # Whether a run finds the cluster in one of these phases depends on timing, so they are no expected points.
 _SHORT_PHASES = (phase.CONTROLLERS_STARTING, phase.COPYING)

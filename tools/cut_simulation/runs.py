@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Collection, Dict, List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
     cut_host,
     ensemble_cut,
     ensemble_move,
     kafka_writes,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.cut_host import CutError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.cut_host import CutError
 
 from tools.cut_simulation.world import OBSERVER, Host, Process, Unreachable, World
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_move
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_cut import PROMOTED, PROMOTING
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import cut_host, ensemble_move
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_cut import PROMOTED, PROMOTING
 
 from tools.cut_simulation import schedule
 from tools.cut_simulation.runs import Run

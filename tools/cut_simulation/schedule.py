@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
 
 from tools.cut_simulation import runs
 from tools.cut_simulation.world import OBSERVER, Host, Violation, World

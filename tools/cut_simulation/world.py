@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Simulated time, processes, hosts, ZooKeeper servers and Kafka, under a seeded scheduler.
 
-A process is a generator of effects (core.cut_host). Each effect is one step: between two steps of a process, every
+A process is a generator of effects (ensemble.cut_host). Each effect is one step: between two steps of a process, every
 other process, fault and client may act. A process that dies never gets to its next step.
 """
 
@@ -13,9 +13,12 @@ import heapq
 from random import Random
 from typing import Any, Callable, ClassVar, Dict, List
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.cut_host import CutError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_cut import CUT_COMMENT, FENCE_COMMENT
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import cut_host, ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.cut_host import CutError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_cut import (
+    CUT_COMMENT,
+    FENCE_COMMENT,
+)
 
 OBSERVER, PARTICIPANT = "observer", "participant"
 READS = frozenset(
@@ -437,7 +440,7 @@ class Host:
         self.frozen = False
         self.world.servers_changed()
 
-    # --- effects: see core.cut_host
+    # --- effects: see core.ensemble.cut_host
 
     def now(self) -> float:
         return self.world.now

@@ -31,7 +31,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 
 from tools.demo import ledger
 from tools.demo.changes import KINDS, PREFIX, Refused, kinds

@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Iterator
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 

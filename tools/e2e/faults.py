@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Iterator, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 from tools.e2e.testbed import ROOT, TOOL, Ran, Testbed, meanwhile, wait_for
 

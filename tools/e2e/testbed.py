@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper.zookeeper import read_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,

@@ -116,7 +116,7 @@ def answer(command: str, data: bytes | None) -> tuple[int, bytes, bytes]:
     return call(json.loads(data))
 
 
-# zk_cut gives its worker orders by a shell script, for its speed (core.ensemble_cut.order_script)
+# zk_cut gives its worker orders by a shell script, for its speed (core.ensemble.ensemble_cut.order_script)
 _ORDER = re.compile(r"hosts/([a-z0-9]+)/state/.*\"name\": \"([a-z]+)\"", re.DOTALL)
 
 

@@ -56,8 +56,8 @@ def prepare(home: Path) -> None:
     import ansible.executor.playbook_executor
     import ansible.executor.task_queue_manager as manager
     from ansible.playbook import Playbook
-    from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
-    from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity, report
+    from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+    from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity, report
 
     from tools.failure_proof import boundary, modules, warm, workers
 
@@ -71,8 +71,13 @@ def prepare(home: Path) -> None:
         importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{path.stem}")
     boundary.install()
     # A fork has another process id than the run that it goes on with: a run is known by its token
-    identity.process = lambda _pid: {"boot_id": "b", "pid_namespace": "n", "pid": 1, "started": boundary.Run.token}
-    identity.alive = lambda other: (other or {}).get("started") == boundary.Run.token if other else None
+    process_identity.process = lambda _pid: {
+        "boot_id": "b",
+        "pid_namespace": "n",
+        "pid": 1,
+        "started": boundary.Run.token,
+    }
+    process_identity.alive = lambda other: (other or {}).get("started") == boundary.Run.token if other else None
     gates.TOKEN_LIFE_S = math.inf  # a run waits for the cases that fork off it
     report.write = lambda _artifacts: None  # the HTML report, which decides nothing and takes a third of the time
     run_play = manager.TaskQueueManager.run

@@ -23,26 +23,19 @@ from typing import Any
 from unittest import mock
 
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.quorumshift.kafka.plugins.module_utils import (
-    reassigning,
-    restart_steps,
-    restart_worker,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
-    cluster,
-    features,
-    host,
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features, reassigner
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, lag, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import host, paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
     installation,
-    kafka_wire,
-    lag,
     node,
     own_node,
-    paths,
-    service,
     stopped_node,
-    topics,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_steps, restart_worker
 
 from tools.failure_proof import stubs
 from tools.failure_proof.world import CLUSTER, IDS, PIDS, World
@@ -158,7 +151,7 @@ def patched(world: World, target: str) -> list[Any]:
         (lag, "behind", lambda *_given: []),
         (features, "gather", lambda *_given: stubs.features(world)),
         (kafka_wire, "unregister_broker", lambda _address, broker, *_given: stubs.unregister(world, broker)),
-        (reassigning, "configs", lambda _admin: ({}, [])),
+        (reassigner, "configs", lambda _admin: ({}, [])),
         (paths, "check_connectivity", lambda _targets, _timeout: []),
         (paths, "answering", lambda _addresses, _timeout: []),
         (paths, "check_port", lambda _address: None),

@@ -9,7 +9,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restoring, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan
 
 from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, IDS, NEW_KAFKA, OLD_KAFKA, World
 
@@ -26,7 +28,7 @@ def finalize_token(world: World) -> str:
 UPGRADE = {"upgrade_to": NEW_KAFKA, "upgrade_confirm": upgrade.token(CLUSTER, NEW_KAFKA), "restart_concurrency": 2}
 
 
-RESTORE = restoring.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
+RESTORE = restore_plan.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
 VERIFIED = {"restart_concurrency": 2}  # the calls of the verification are the same before each gate
 TOGETHER = {"restart_concurrency": 2, "quorumshift_verify": False}
 

@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, gates, phase, restoring
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
 
 from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, END_OFFSET, IDS, ZXID, World
 
@@ -43,7 +46,7 @@ def unregister(world: World, broker: int) -> bool:
 
 
 def features(world: World) -> dict[str, Any]:
-    """Return the features of every node (probes.features.gather)."""
+    """Return the features of every node (admin.features.gather)."""
     finalized = {"metadata.version": world.state()["metadata_version"]}
     served = {"supported": {"metadata.version": [1, 25]}, "finalized": finalized, "epoch": 5}
     nodes = {}
@@ -147,7 +150,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
         brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
         token = gates.make_token("before_revert", seen.phase, args["run"], facts, brokers)
         return {"changed": False, "gate_token": token}
-    token = restoring.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
+    token = restore_plan.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
     restored = bool(world.state()["stubs"].get("restored"))
     result = {
         "backup": {"path": args["path"], "taken_at": "now", "znodes": 10},
@@ -156,7 +159,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
         "revived": [],
         "later": [],
         "pending_deletions": [],
-        "needed": restoring.needed(facts, seen, 0 if restored else 3),
+        "needed": restore_plan.needed(facts, seen, 0 if restored else 3),
         "unread": {},
         "missing": {} if restored else {"topics": 3},
         "completed": {},
@@ -164,7 +167,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
     }
     if args["state"] == "planned" or check:
         return {"changed": args["state"] != "planned", **result}
-    troubles = restoring.not_at_rest(facts)
+    troubles = restore_plan.not_at_rest(facts)
     if troubles:
         return {"failed": True, "msg": f"{'; '.join(troubles)}. Nothing was restored."}
     with world.changing() as state:
@@ -197,7 +200,7 @@ def _cut(member: dict[str, Any]) -> dict[str, Any]:
 
 
 def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
-    """Do what core.cut_host does on a host on which nothing else goes wrong."""
+    """Do what core.ensemble.cut_host does on a host on which nothing else goes wrong."""
     member, state = _member(world, host), args["state"]
     if state == "read":
         numbers = [int(number) for number in args["destination_servers"]]

@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock, run_outcome
 
 from tools.failure_proof import boundary
 from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 
 CLUSTER = "phUKKf3TSny1o9Yap379dw"
 BROKERS = {"b1": 1, "b2": 2, "b3": 3, "b4": 4}
@@ -323,7 +323,7 @@ class World:
     # Answers --------------------------------------------------------------------------------------------------------
 
     def service(self, name: str) -> dict[str, Any]:
-        """Return a host's service, as probes.service.state does."""
+        """Return a host's service, as host.service.state does."""
         one = self.state()["services"][name]
         unit = "kafka.service" if name in BROKERS else "kafka-controller.service"
         return {
@@ -402,7 +402,7 @@ class World:
         return {name: services[name]["mode"] for name in BROKERS if services[name]["active"]}
 
     def topics(self, leave_out: str | None = None) -> dict[str, Any]:
-        """Return what brokers serve of partitions (probes.topics.read)."""
+        """Return what brokers serve of partitions (probes.cluster.topics.read)."""
         alive = {BROKERS[name] for name in self.alive_brokers()}
         partitions: dict[str, Any] = {}
         for topic, listed in TOPICS.items():
@@ -421,7 +421,7 @@ class World:
         }
 
     def zookeeper(self) -> dict[str, Any]:
-        """Return ZooKeeper's znodes of the migration (probes.zookeeper.migration_znodes, with `reached`)."""
+        """Return ZooKeeper's znodes of the migration (probes.zookeeper.zookeeper.migration_znodes, with `reached`)."""
         state = self.state()
         seen, leader = state["zookeeper"], state["quorum"]["leader"]
         kraft, offset = seen["owner"] == "kraft", seen["migration"]
@@ -465,7 +465,7 @@ class World:
         }
 
     def quorum(self) -> dict[str, Any]:
-        """Return DescribeQuorum of the quorum's leader (probes.cluster.quorum)."""
+        """Return DescribeQuorum of the quorum's leader (probes.cluster.cluster.quorum)."""
         state, now = self.state(), int(time.time() * 1000)
         if not state["quorum"]["leader"]:
             return {"reached": False, "error": "connection refused: nothing listens there"}
@@ -485,7 +485,7 @@ class World:
         }
 
     def collect(self, nodes: dict[str, Any], partitions: bool = True) -> dict[str, Any]:
-        """Return the cluster's facts (probes.cluster.collect) with the nodes' own facts `nodes`."""
+        """Return the cluster's facts (probes.cluster.cluster.collect) with the nodes' own facts `nodes`."""
         state, found = self.state(), {}
         for name, given in nodes.items():
             service = state["services"].get(name) or {}

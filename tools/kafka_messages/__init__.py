@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Sequence
 
 HOME = Path(__file__).parent
 ROOT = HOME.parents[1]
-TARGET = ROOT / "plugins" / "module_utils" / "wire" / "definitions.py"
+TARGET = ROOT / "plugins" / "module_utils" / "formats" / "messages" / "definitions.py"
 JARS = ("clients", "metadata", "group-coordinator", "transaction-coordinator")
 ENCODING = {
     *("apiKey", "type", "name", "validVersions", "flexibleVersions", "fields", "commonStructs"),

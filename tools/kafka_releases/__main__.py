@@ -14,12 +14,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases
 
 from . import jars, table
 
 PARALLEL = 4
-TARGET = jars.ROOT / "plugins" / "module_utils" / "core" / "kafka_releases.py"
+TARGET = jars.ROOT / "plugins" / "module_utils" / "core" / "releases" / "kafka_releases.py"
 
 
 def main() -> int:

@@ -170,7 +170,7 @@ def _written(version: tuple[int, ...]) -> str:
 _HEAD = '''# Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data; core.releases reads it.
+"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data; releases.releases reads it.
 
 Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releases.py compares it with Kafka's classes.
 """

@@ -21,7 +21,8 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.messages import fields_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import (
     COMMITTED,
     MARKERS,
     BrokenTransaction,
@@ -32,14 +33,16 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     decode_batch,
     segment_batches,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_schemas import (
+    API_KEYS,
+    RECORDS,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import (
     Batch,
     LogError,
     read_batches,
     read_varint,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import fields_of
 
 from quorumshift_spark.columns import sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs

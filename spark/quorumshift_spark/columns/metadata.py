@@ -16,8 +16,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import METADATA, MetadataAnswer
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import fields_of, read_length
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.messages import fields_of, read_length
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import (
+    METADATA,
+    MetadataAnswer,
+)
 
 from quorumshift_spark.columns import IDS, PARTITIONS, sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs

@@ -14,8 +14,11 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.znode_items import NO_TOPIC_ID, Problem
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.znode_items import (
+    NO_TOPIC_ID,
+    Problem,
+)
 
 from quorumshift_spark.columns import IDS, PARTITIONS, sorted_lists
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read one struct of Kafka's flexible encoding (KIP-482) at many positions at once, as Arrow columns.
 
-This is the reader of wire.messages by columns: it takes the same fields, and each step reads one field of all rows. It
+This is the reader of messages by columns: it takes the same fields, and each step reads one field of all rows. It
 assumes the common form: lengths of one byte, no null array, tagged fields in ascending order, no unknown tag. Every
 byte that it takes for granted is checked. A row that is not in this form is marked as `odd`: its columns mean nothing,
 and the caller reads it with the generic decoder.
@@ -16,7 +16,7 @@ from typing import Any, Dict, NamedTuple, Sequence
 
 import numpy as np
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.messages import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.messages import Field
 
 PADDING = bytes(1 << 16)
 """What must follow the data: no odd row reads further past its start than this."""

@@ -20,7 +20,7 @@ import struct
 import zlib
 from typing import Iterable, List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
 
 from quorumshift_spark.fingerprint import records
 from quorumshift_spark.fingerprint.plan import TIMES, Chunk, Range

@@ -14,13 +14,13 @@ import time
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests, broker_requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import Request
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics as topic_probe
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import KafkaConnection
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics as topic_probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,

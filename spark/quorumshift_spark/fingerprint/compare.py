@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import DATA_GATES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates.gates import DATA_GATES
 
 from quorumshift_spark.fingerprint import chunks, coordinators, keys
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Missing, Newest

@@ -14,7 +14,7 @@ import struct
 import time
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 
 from quorumshift_spark.compare import MATCH
 from quorumshift_spark.fingerprint.findings import Findings

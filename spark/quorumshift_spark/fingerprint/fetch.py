@@ -16,11 +16,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import ERROR_NAMES, KafkaConnection
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import ProtocolError, WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import ERROR_NAMES, KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
 from pyspark import SparkContext
 
 from quorumshift_spark.fingerprint.batches import CorruptBatch, Reader

@@ -17,7 +17,7 @@ from typing import Dict, Iterable, Iterator, List, Tuple
 
 import numpy as np
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
 
 Newest = Dict[bytes, Tuple[int, int, int, bool]]
 """{key: (offset, timestamp in ms, 64-bit hash of key, value and headers, whether it is a tombstone)}."""

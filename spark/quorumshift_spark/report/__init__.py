@@ -13,11 +13,12 @@ import contextlib
 import functools
 import json
 import os
+import pathlib
 from typing import Any, Iterable, Iterator, Mapping
 
 import jinja2
 import pyarrow.parquet as pq
-from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import seal
 
 from quorumshift_spark import result as results
 from quorumshift_spark.report import story, wording
@@ -27,7 +28,7 @@ NAME = "report.html"
 # (module, directory of templates): the module's loader reads them, also from a zip
 _SOURCES = (
     (wording, os.path.join(os.path.dirname(wording.__file__), "templates")),
-    (seal, os.path.join(os.path.dirname(os.path.dirname(seal.__file__)), "plugin_utils", "report_templates")),
+    (seal, str(pathlib.Path(seal.__file__).parents[2] / "plugin_utils" / "report_templates")),
 )
 
 

@@ -12,7 +12,7 @@ import datetime
 import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import GATES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates.gates import GATES
 
 from quorumshift_spark.report import wording
 

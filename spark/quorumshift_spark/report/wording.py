@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import printable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import printable
 from markupsafe import Markup
 
 from quorumshift_spark import normal_form

@@ -19,17 +19,17 @@ import time
 from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
     ERROR_NAMES,
     ApiVersions,
     KafkaConnection,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
@@ -92,7 +92,7 @@ _ANSWERS = _Answers()
 
 
 class Served(NamedTuple):
-    """A broker's mode and what it serves. `mode`: of core.node_mode; `not_served`: {kind: why it cannot be read}.
+    """A broker's mode and what it serves. `mode`: of migration.node_mode; `not_served`: {kind: why it cannot be read}.
 
     `offset`: the end (exclusive) of the metadata log in its image; None in ZooKeeper mode.
     """

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Sequence, Set
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_files, zookeeper_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log, znodes
 
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import Side
@@ -23,7 +23,7 @@ from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import Absent, Key, ViewError, trees
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView
 
-_ERRORS = (zookeeper_log.ZooKeeperFileError, znodes.ZnodeError)
+_ERRORS = (zk_log.ZooKeeperFileError, znodes.ZnodeError)
 
 
 class CopySource:
@@ -68,9 +68,9 @@ class CopySource:
     def _read_expected(self, keys: Set[Key], copied: Copied) -> None:
         assert self._files
         with self._files.opened() as files:
-            base = zookeeper_files.snapshot_up_to(files.snapshots, self._before, files.processed)
-            whole = zookeeper_log.Span(files.logs, None, files.snapshots)
-            _zxid, changes, _nodes = zookeeper_files.replay(base, [whole], self._chroot, lambda _path: None)
+            base = zk_files.snapshot_up_to(files.snapshots, self._before, files.processed)
+            whole = zk_log.Span(files.logs, None, files.snapshots)
+            _zxid, changes, _nodes = zk_files.replay(base, [whole], self._chroot, lambda _path: None)
             moments = self._moments(changes, copied)
             self.record = f"zxid {moments[0]} in the log of {files.name}"
             for zxid in moments:
@@ -85,7 +85,7 @@ class CopySource:
                 for key, side in found.items():
                     self._read.setdefault(key, []).append(Absent({}) if _topic(*key) in pending else side)
 
-    def _moments(self, changes: zookeeper_log.Changes, copied: Copied) -> List[int]:
+    def _moments(self, changes: zk_log.Changes, copied: Copied) -> List[int]:
         """Return the zxid at which KRaft took over, and that of the end of the copy if it is logged."""
         taken = None
         for change in changes.get(f"{self._chroot}{znodes.CONTROLLER}", ()):
@@ -123,7 +123,7 @@ class _TreeView(ZooKeeperFilesView):
     def __init__(
         self,
         files: trees.Files,
-        base: zookeeper_files.Snapshot,
+        base: zk_files.Snapshot,
         zxid: int,
         chroot: str,
         cluster_id: str,
@@ -143,6 +143,6 @@ class _TreeView(ZooKeeperFilesView):
         return self._zxid  # the files do not change
 
     def _tree(self, wanted=None):
-        span = zookeeper_log.Span(self._files.logs, self._zxid, self._files.snapshots)
-        zxid, _changes, nodes = zookeeper_files.replay(self._base, [span], self._chroot, wanted)
+        span = zk_log.Span(self._files.logs, self._zxid, self._files.snapshots)
+        zxid, _changes, nodes = zk_files.replay(self._base, [span], self._chroot, wanted)
         return zxid, nodes

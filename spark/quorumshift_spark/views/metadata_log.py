@@ -18,15 +18,16 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Na
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_image
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     PARTITION_FIELDS,
     PARTITION_TYPES,
     TYPES,
     Image,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import (
     Extent,
     LogMissing,
     OpenLog,
@@ -37,7 +38,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     scan_log,
     segment_batches,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import LogError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import replay

@@ -19,9 +19,9 @@ import zlib
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_trees import FILES, leftover_of
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_files, zookeeper_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES, leftover_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log, znodes
 from pyspark.sql import DataFrame, SparkSession
 
 from quorumshift_spark.normal_form import Digests, canonical
@@ -63,7 +63,7 @@ _SHOWN = (
 )
 
 
-Nodes = Iterator[Tuple[str, zookeeper_files.Node]]
+Nodes = Iterator[Tuple[str, zk_files.Node]]
 
 
 class Files(NamedTuple):
@@ -99,17 +99,15 @@ class Tree(NamedTuple):
     spans: Tuple[Tuple[Files, int], ...]
 
     @contextlib.contextmanager
-    def replayed(self, under: str) -> Iterator[Tuple[zookeeper_log.Changes, Nodes]]:
+    def replayed(self, under: str) -> Iterator[Tuple[zk_log.Changes, Nodes]]:
         """Yield the changes since the snapshot, and (path, Node) of each znode below a chroot. Raises
         ZooKeeperFileError, SnapshotError, OSError."""
         with contextlib.ExitStack() as stack:
             opened = {one.name: stack.enter_context(one.opened()) for one, _upto in self.spans}
             base = opened.get(self.base.name) or stack.enter_context(self.base.opened())
-            snapshot = zookeeper_files.snapshot_up_to(base.snapshots, self.spans[0][1], self.base.processed)
-            spans = [
-                zookeeper_log.Span(opened[one.name].logs, upto, opened[one.name].snapshots) for one, upto in self.spans
-            ]
-            _zxid, changes, nodes = zookeeper_files.replay(snapshot, spans, under)
+            snapshot = zk_files.snapshot_up_to(base.snapshots, self.spans[0][1], self.base.processed)
+            spans = [zk_log.Span(opened[one.name].logs, upto, opened[one.name].snapshots) for one, upto in self.spans]
+            _zxid, changes, nodes = zk_files.replay(snapshot, spans, under)
             yield changes, nodes
 
 
@@ -143,9 +141,9 @@ def rows(
 def _named_errors(part, read):
     try:
         yield from read(part)
-    except zookeeper_log.SpanTooShort as error:
+    except zk_log.SpanTooShort as error:
         yield {"tree": part.tree, "error": f"{SHORT}:{error}"}
-    except (zookeeper_log.ZooKeeperFileError, archives.SnapshotError, OSError, EOFError) as error:
+    except (zk_log.ZooKeeperFileError, archives.SnapshotError, OSError, EOFError) as error:
         yield {"tree": part.tree, "error": f"{FAILED}:{error}"}
 
 
@@ -177,10 +175,10 @@ def digested(part: Part) -> Iterator[Dict[str, Any]]:
                 }
 
 
-def digest(key: bytes, path: str, node: zookeeper_files.Node) -> int:
+def digest(key: bytes, path: str, node: zk_files.Node) -> int:
     """Return a znode's digest of 64 bits, keyed since data may be secret. Raises ZooKeeperFileError without an ACL."""
     if node.acl is None:
-        raise zookeeper_log.ZooKeeperFileError("the snapshot has no ACL of this znode, and the log neither", path)
+        raise zk_log.ZooKeeperFileError("the snapshot has no ACL of this znode, and the log neither", path)
     data = b"-" if node.data is None else b"+" + node.data
     parts = (_STAT.pack(*node.stat), _acl(node.acl), data)
     hashed = hashlib.blake2b(b"".join(b"%d:%s" % (len(one), one) for one in parts), digest_size=8, key=key[:64])
@@ -188,7 +186,7 @@ def digest(key: bytes, path: str, node: zookeeper_files.Node) -> int:
 
 
 @functools.lru_cache(maxsize=4096)  # most znodes have one of a few
-def _acl(acl: zookeeper_log.Acl) -> bytes:
+def _acl(acl: zk_log.Acl) -> bytes:
     return canonical(acl).encode()
 
 
@@ -201,7 +199,7 @@ def shown(part: Part) -> Iterator[Dict[str, Any]]:
                 yield {"tree": part.tree, "path": path, "fields": json.dumps(fields(path, node, digests))}
 
 
-def fields(path: str, node: zookeeper_files.Node, digests: Digests) -> Dict[str, str]:
+def fields(path: str, node: zk_files.Node, digests: Digests) -> Dict[str, str]:
     """Return a znode's fields as canonical JSON. Secrets are keyed digests."""
     data: Any = None
     if node.data is not None:
@@ -233,7 +231,7 @@ def left_over(part: Part) -> Iterator[Dict[str, Any]]:
             top = leftover_of(path, part.chroot)
             if top is not None:
                 counted = found.setdefault(top, collections.Counter())
-                owner = zookeeper_files.stat_of(node, 0).ephemeralOwner
+                owner = zk_files.stat_of(node, 0).ephemeralOwner
                 counted.update(znodes=1, bytes=len(node.data or b""), ephemerals=int(owner != 0))
     for top, counted in found.items():
         yield {"tree": part.tree, "path": top, "fields": json.dumps(counted)}

@@ -20,11 +20,11 @@ import zlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes, zookeeper_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, znode_items, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
 
 from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
@@ -221,7 +221,7 @@ class ZooKeeperFilesView(ZooKeeperView):
         below = f"{znodes.TOPICS}/"
         before = f"{self._chroot}{below}".encode()
         topics: Dict[str, List[znodes.Znode]] = {}
-        others: Dict[str, zookeeper_files.Node] = {}
+        others: Dict[str, zk_files.Node] = {}
 
         def is_own(name: bytes) -> bool:
             return zlib.crc32(name) % part.of == part.number
@@ -247,7 +247,7 @@ class ZooKeeperFilesView(ZooKeeperView):
             if not rest:
                 others[path] = node  # a topic counts as a child
             if rest or (name and is_own(name.encode())):
-                of_topic = znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, 0))
+                of_topic = znodes.Znode(path, node.data, None, zk_files.stat_of(node, 0))
                 topics.setdefault(name, []).append(of_topic)
         names = list(topics)
         for start in range(0, len(names), self._window):
@@ -292,13 +292,13 @@ class ZooKeeperFilesView(ZooKeeperView):
                 children[parent] += 1
             if path in wanted:
                 found[path] = node
-        stats = {path: zookeeper_files.stat_of(node, children[path]) for path, node in found.items()}
+        stats = {path: zk_files.stat_of(node, children[path]) for path, node in found.items()}
         return zxid, {path: znodes.Znode(path, node.data, None, stats[path]) for path, node in found.items()}
 
     def _tree(self, wanted=None):
         try:
-            zxid, nodes = zookeeper_files.read_tree(self._directory, self._log_directory, self._chroot, wanted)
-        except (zookeeper_files.ZooKeeperFileError, OSError) as error:
+            zxid, nodes = zk_files.read_tree(self._directory, self._log_directory, self._chroot, wanted)
+        except (zk_files.ZooKeeperFileError, OSError) as error:
             raise ViewError(f"ZooKeeper's files: {error}") from error
         if zxid < self._at_least:
             raise ViewError(
@@ -315,12 +315,9 @@ def _ancestors(path: bytes) -> Iterator[bytes]:
         yield path
 
 
-def _with_children(nodes: Mapping[str, zookeeper_files.Node]) -> List[znodes.Znode]:
+def _with_children(nodes: Mapping[str, zk_files.Node]) -> List[znodes.Znode]:
     children = collections.Counter(path.rpartition("/")[0] or "/" for path in nodes if path != "/")
-    return [
-        znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, children[path]))
-        for path, node in nodes.items()
-    ]
+    return [znodes.Znode(path, node.data, None, zk_files.stat_of(node, children[path])) for path, node in nodes.items()]
 
 
 # --- reading znodes --------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import pathlib
 import subprocess
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, metadata_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_image, metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import (
     Batch,
     read_batches,
     records_of,

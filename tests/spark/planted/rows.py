@@ -9,7 +9,7 @@ import json
 import pathlib
 from typing import Any, Callable, Dict, List, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 
 from tests.integration import seeded
 from tests.spark.planted import logs

@@ -15,10 +15,11 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from quorumshift_spark.views import baseline as baselines
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
 
 from tests.unit.core import recorded
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.action import node_restart
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 
 NODE = {
     "node_id": 1,

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import spark
 
 READ = {"spark": {"memory_mib": 8000, "failed": []}}
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 
 from tests.unit.core import recorded
 

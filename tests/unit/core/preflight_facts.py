@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 
 from tests.unit.core import recorded
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.doc_fragments import connection, zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
     CLIENT_OPTIONS,
     CONNECTION,
     ZOOKEEPER_CLIENT_OPTIONS,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
+    Security,
+    SecurityError,
+    ZkSecurity,
+)
 
 
 def _declared(spec):

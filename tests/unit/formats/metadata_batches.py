@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import struct
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_schemas import (
+    API_KEYS,
+    RECORDS,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
 
 BEGIN = b"\x01\x17\x00\x01\x00\x0d\x0dZK Migration"
 END = b"\x01\x18\x00\x00"

@@ -10,11 +10,11 @@ import base64
 import json
 import re
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_schemas import (
     CONTROL_RECORDS,
     RECORDS,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
 
 SCHEMAS = {schema.name: schema for schema in (*RECORDS.values(), *CONTROL_RECORDS.values())}
 

@@ -10,7 +10,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
 from quorumshift_spark import fence as fences
 from quorumshift_spark import job as jobs
 from quorumshift_spark.recheck import Fence

@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import spark
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import spark
 from quorumshift_spark import session
 
 JOBS = Path(session.__file__).parent

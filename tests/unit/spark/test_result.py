@@ -168,7 +168,7 @@ def test_archive_is_reproducible_and_has_directory_entries(tmp_path):
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
     names = set(zipfile.ZipFile(tmp_path / "a.zip").namelist())
     utils = "ansible_collections/quorumshift/kafka/plugins/module_utils/"
-    assert {"quorumshift_spark/result.schema.json", "ansible_collections/", utils, f"{utils}seal.py"} <= names
+    assert {"quorumshift_spark/result.schema.json", "ansible_collections/", utils, f"{utils}secrets/seal.py"} <= names
     assert not [name for name in names if "__pycache__" in name]
 
 

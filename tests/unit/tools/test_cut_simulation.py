@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut.effects import Effects
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.effects import Effects
 
 from tools.cut_simulation import safeguards, schedule
 from tools.cut_simulation.world import Host

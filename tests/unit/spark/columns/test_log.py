@@ -14,8 +14,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import CorruptBatch, LogError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import (
+    CorruptBatch,
+    LogError,
+)
 from quorumshift_spark.columns import log as columns
 
 from tests.unit.formats import metadata_batches as made

@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
 from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import metadata as columns
 

@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znode_items, znodes
 from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import states as columns
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
 from quorumshift_spark.fingerprint import records as fingerprint_records

@@ -15,8 +15,8 @@ import copy
 import json
 from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import Record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 
 Part = Tuple[Any, ...]
 """A piece of metadata: its kind, then what names it."""

@@ -10,12 +10,12 @@ import collections
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Set, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     PARTITION_TYPES,
     Image,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import Record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znode_items, znodes
 from quorumshift_spark import checking, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare

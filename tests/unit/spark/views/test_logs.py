@@ -19,17 +19,21 @@ import tarfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     PARTITION_FIELDS,
     TYPES,
     Image,
     InconsistentLog,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record, read_records
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import (
+    Record,
+    read_records,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views import Absent, Statement, ViewError, baseline, metadata_log, partition, zookeeper
@@ -668,7 +672,7 @@ def test_failed_writer_leaves_no_file(tmp_path):
 
 
 class Tree:
-    """A reader of given znodes, replaces probes.zookeeper.Reader."""
+    """A reader of given znodes, replaces probes.zookeeper.zookeeper.Reader."""
 
     window = 2
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import copy
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     TYPES,
     Image,
     InconsistentLog,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import RECORDS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import Record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_schemas import RECORDS
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import rules
 from quorumshift_spark.views import metadata_log, partition

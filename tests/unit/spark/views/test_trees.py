@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files as files
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import trees
 

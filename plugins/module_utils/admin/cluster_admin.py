@@ -1,0 +1,256 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask a cluster's brokers and its controller to read and change assignments, configs and features.
+
+Standard library only. Nothing is changed unless the brokers report the wanted cluster id. In ZooKeeper mode only the
+controller answers these requests; brokers in KRaft mode forward them (KafkaApis.handle, 3.9). Metadata names a broker
+that serves in both modes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, Iterable, Mapping, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.admin_requests import Partition
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
+    ApiVersions,
+    KafkaConnection,
+    KafkaError,
+    api_versions,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
+
+_NOT_CONTROLLER = 41
+_RETRIED_S = 30.0  # a controller that is elected anew
+_CHANGE_S = 60.0  # a controller's answer to a change
+UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
+_DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER = 1, 2, 3  # DescribeConfigsResponse.ConfigSource
+
+
+class OtherCluster(ValueError):
+    """The brokers are of another cluster than the one that the task names."""
+
+
+class ClusterAdmin:
+    """A cluster's brokers, found at its bootstrap servers. Methods raise WireError and SecurityError.
+
+    :ivar cluster_id: as the brokers report it
+    :ivar brokers: {id: (address, rack or None)} of the brokers that are alive
+    :ivar partitions: {(topic, number): {"leader", "replicas", "isr"}}, as of the last `refresh`
+    """
+
+    def __init__(self, bootstrap: Sequence[HostPort], client: Security, timeout: float, cluster_id: str | None) -> None:
+        self._bootstrap = tuple(bootstrap)
+        self._client = client
+        self._timeout = timeout
+        self._wanted = cluster_id
+        self.cluster_id = ""
+        self.brokers: Dict[int, tuple] = {}
+        self.partitions: Dict[Partition, Dict[str, Any]] = {}
+        self._controller = -1
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read brokers and partitions anew. Raises OtherCluster."""
+        known = [address for address, _rack in self.brokers.values()]
+        last: WireError | None = None
+        for address in dict.fromkeys([*known, *self._bootstrap]):
+            try:
+                answer = self._send(
+                    address, broker_requests.METADATA, broker_requests.metadata(None), broker_requests.LARGEST_METADATA
+                )
+                break
+            except WireError as error:
+                last = error
+        else:
+            raise last or ProtocolError(self._bootstrap[0], "no bootstrap server is given")
+        try:
+            head, topics = broker_requests.read_metadata(answer)
+            partitions = {
+                (topic["name"], one["partitionIndex"]): {
+                    "leader": one["leaderId"],
+                    "replicas": one["replicaNodes"],
+                    "isr": one["isrNodes"],
+                }
+                for topic in topics
+                if not topic["errorCode"]
+                for one in topic["partitions"]
+            }
+        except broker_requests.MalformedAnswer as error:
+            raise ProtocolError(address, str(error)) from error
+        if self._wanted and head["clusterId"] != self._wanted:
+            raise OtherCluster(
+                f"{address} is of cluster {head['clusterId']}, and this task is for cluster {self._wanted}. Correct "
+                "bootstrap_servers or cluster_id. Nothing was changed"
+            )
+        self.cluster_id = head["clusterId"]
+        self.brokers = {
+            one["nodeId"]: (HostPort(one["host"], one["port"]), one["rack"] or None) for one in head["brokers"]
+        }
+        self._controller = head["controllerId"]
+        self.partitions = partitions
+
+    def in_flight(self) -> Dict[Partition, Dict[str, list]]:
+        """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight."""
+        answer = self._to_controller(
+            admin_requests.LIST_REASSIGNMENTS, admin_requests.list_reassignments(int(_CHANGE_S * 1000))
+        )
+        return {
+            (topic["name"], one["partitionIndex"]): {
+                "replicas": one["replicas"],
+                "adding": one["addingReplicas"],
+                "removing": one["removingReplicas"],
+            }
+            for topic in answer["topics"]
+            for one in topic["partitions"]
+        }
+
+    def reassign(self, targets: Mapping[Partition, Sequence[int] | None]) -> Dict[Partition, KafkaError | None]:
+        """Move each partition to its replicas, or cancel its reassignment (None); return each one's error."""
+        answer = self._to_controller(
+            admin_requests.ALTER_REASSIGNMENTS, admin_requests.alter_reassignments(targets, int(_CHANGE_S * 1000))
+        )
+        return {
+            (topic["name"], one["partitionIndex"]): self._error(admin_requests.ALTER_REASSIGNMENTS, one)
+            for topic in answer["responses"]
+            for one in topic["partitions"]
+        }
+
+    def elect_preferred(self, partitions: Iterable[Partition]) -> Dict[Partition, KafkaError | None]:
+        """Elect the preferred leader of each partition; return each one's error."""
+        request = admin_requests.ELECT_LEADERS
+        answer = self._to_controller(request, admin_requests.elect_preferred(partitions, int(_CHANGE_S * 1000)))
+        return {
+            (topic["topic"], one["partitionId"]): self._error(request, one)
+            for topic in answer["replicaElectionResults"]
+            for one in topic["partitionResult"]
+        }
+
+    def update_features(
+        self, updates: Mapping[str, tuple], validate_only: bool
+    ) -> tuple[KafkaError | None, Dict[str, KafkaError | None]]:
+        """Set features to their (level, upgrade type); return the error of the request, and that of each feature."""
+        body = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
+        answer = self._to_controller(admin_requests.UPDATE_FEATURES, body, raising=False)
+        request = admin_requests.UPDATE_FEATURES
+        return self._error(request, answer), {one["feature"]: self._error(request, one) for one in answer["results"]}
+
+    def configs(self, resources: Iterable[tuple], keys: Iterable[str] | None = None) -> Dict[tuple, Dict[str, str]]:
+        """Return the values of all or of these keys that are set at each (resource type, name) itself. Defaults, and
+        topics that do not exist, are left out. The name '' is the brokers' default."""
+        found: Dict[tuple, Dict[str, str]] = {}
+        wanted = None if keys is None else list(keys)
+        for address, listed in self._by_broker(resources).items():
+            answer = self._read(
+                address, broker_requests.DESCRIBE_CONFIGS, broker_requests.configs(listed, synonyms=False, keys=wanted)
+            )
+            for one in answer["results"]:
+                error = self._error(broker_requests.DESCRIBE_CONFIGS, one, address)
+                resource = one["resourceType"], one["resourceName"]
+                if error and error.code == UNKNOWN_TOPIC and resource[0] == admin_requests.TOPIC:
+                    continue
+                if error:
+                    raise error
+                found[resource] = {
+                    config["name"]: config["value"]
+                    for config in one["configs"]
+                    if config["configSource"] == _own_source(*resource) and config["value"] is not None
+                }
+        return found
+
+    def alter_configs(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, KafkaError | WireError]:
+        """Set or delete keys of resources; return the errors by resource."""
+        errors: Dict[tuple, KafkaError | WireError] = {}
+        request = admin_requests.INCREMENTAL_ALTER_CONFIGS
+        for address, listed in self._by_broker(changes).items():
+            try:
+                answer = self._read(
+                    address, request, admin_requests.alter_configs({one: changes[one] for one in listed})
+                )
+            except messages.MessageError as error:  # such as a value that is too long for Kafka's encoding
+                errors.update(dict.fromkeys(listed, ProtocolError(address, f"not sent: {error}")))
+                continue
+            except WireError as error:
+                errors.update(dict.fromkeys(listed, error))
+                continue
+            for one in answer["responses"]:
+                error_of_one = self._error(request, one, address)
+                if error_of_one:
+                    errors[one["resourceType"], one["resourceName"]] = error_of_one
+        return errors
+
+    def sizes(self, broker_id: int, partitions: Iterable[Partition]) -> Dict[Partition, int]:
+        """Return the bytes of a broker's own replicas of these partitions, as far as it has them."""
+        request = admin_requests.DESCRIBE_LOG_DIRS
+        answer = self._read(self.brokers[broker_id][0], request, admin_requests.log_dirs(partitions))
+        return {
+            (topic["name"], one["partitionIndex"]): one["partitionSize"]
+            for directory in answer["results"]
+            for topic in directory["topics"]
+            for one in topic["partitions"]
+            if not one["isFutureKey"]
+        }
+
+    def versions(self, address: HostPort, security: Security) -> ApiVersions | WireError:
+        """Return the ApiVersions of one server, or why it gave none."""
+        try:
+            return api_versions(address, security, self._timeout)
+        except WireError as error:
+            return error
+
+    def _by_broker(self, resources: Iterable[tuple]) -> Dict[HostPort, list]:
+        """A broker answers for its own configs alone; any broker answers for topics."""
+        found: Dict[HostPort, list] = {}
+        anyone = self._any()
+        for kind, name in sorted(resources):
+            own = self.brokers.get(int(name)) if kind == admin_requests.BROKER and name else None
+            found.setdefault(own[0] if own else anyone, []).append((kind, name))
+        return found
+
+    def _any(self) -> HostPort:
+        controller = self.brokers.get(self._controller)
+        return controller[0] if controller else next(address for address, _rack in self.brokers.values())
+
+    def _to_controller(self, request: Request, body: bytes, raising: bool = True) -> Dict[str, Any]:
+        end = time.monotonic() + _RETRIED_S
+        while True:
+            address = self._any()
+            answer = self._read(address, request, body)
+            error = self._error(request, answer, address)
+            if error and error.code == _NOT_CONTROLLER and time.monotonic() < end:
+                time.sleep(0.5)
+                self.refresh()
+                continue
+            if error and (raising or error.code == _NOT_CONTROLLER):
+                raise error
+            return answer
+
+    def _error(self, request: Request, answer: Mapping[str, Any], address: HostPort | None = None) -> KafkaError | None:
+        code = answer["errorCode"]
+        return KafkaError(address or self._any(), code, request.name, answer.get("errorMessage")) if code else None
+
+    def _read(self, address: HostPort, request: Request, body: bytes) -> Dict[str, Any]:
+        try:
+            return broker_requests.read(request, self._send(address, request, body))
+        except broker_requests.MalformedAnswer as error:
+            raise ProtocolError(address, str(error)) from error
+
+    def _send(self, address: HostPort, request: Request, body: bytes, largest: int = 16 << 20) -> bytes:
+        with KafkaConnection(address, self._client, self._timeout) as connection:
+            return connection.request(
+                request.api_key, request.version, body, request.name, max(self._timeout, _CHANGE_S), largest
+            )
+
+
+def _own_source(kind: int, name: str) -> int:
+    """Return the ConfigSource of a value that is set at a resource itself."""
+    if kind == admin_requests.TOPIC:
+        return _DYNAMIC_TOPIC
+    return _DYNAMIC_BROKER if name else _DYNAMIC_DEFAULT_BROKER

@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask every live broker and controller for its features: supported ranges, finalized levels, their epoch (KIP-584)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, Iterable
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.node_mode import KRAFT, ZK, node_mode
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER, CONTROLLER
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+
+
+def gather(
+    admin: ClusterAdmin, client: Security, controller_client: Security, more: Iterable[HostPort], timeout: float
+):
+    """Return what features the cluster has.
+
+    {mode: zookeeper, migration, kraft or unknown, static_voters: bool or None, migrating: None or what shows it,
+    finalized: {feature: level}, epoch, nodes: {"broker 1 at host:port": {"role", "id" (None if no broker names it),
+    "address", "supported": {feature: [lowest, highest]}, "finalized", "epoch"} or {"error"}}, voters_unknown: ids of
+    voters that no answer covers}. `more`: addresses of controllers, for brokers that do not name them (before 3.9).
+    """
+    listed = [(BROKER, one, found[0], client) for one, found in sorted(admin.brokers.items())]
+    search = kafka_wire.describe_quorum_any([address for _role, _id, address, _security in listed], client, timeout)
+    quorum = search.quorum
+    endpoints = {HostPort(*address): one for one, address in quorum.endpoints.items()} if quorum else {}
+    for address in dict.fromkeys([*endpoints, *more]):
+        listed.append((CONTROLLER, endpoints.get(address), address, controller_client))
+    with ThreadPoolExecutor(max_workers=min(32, len(listed))) as pool:
+        answers = list(pool.map(lambda one: admin.versions(one[2], one[3]), listed))
+    nodes: Dict[str, Dict[str, Any]] = {}
+    modes, migrating = set(), None
+    for (role, node_id, address, _security), answer in zip(listed, answers):
+        name = f"{role} at {address}" if node_id is None else f"{role} {node_id} at {address}"
+        if isinstance(answer, kafka_wire.WireError):
+            nodes[name] = {"error": str(answer)}
+            continue
+        if answer.zk_migration_ready:
+            migrating = f"{name} runs with zookeeper.metadata.migration.enable=true"
+        if role == BROKER:
+            modes.add(node_mode(answer.api_keys, answer.zk_migration_ready))
+        nodes[name] = {
+            "role": role,
+            "id": node_id,
+            "address": str(address),
+            "supported": {feature: list(levels) for feature, levels in sorted(answer.supported_features.items())},
+            "finalized": {feature: levels[1] for feature, levels in sorted(answer.finalized_features.items())},
+            "epoch": answer.finalized_features_epoch,
+        }
+    newest = max((one for one in nodes.values() if "epoch" in one), key=lambda one: one["epoch"], default={})
+    return {
+        "mode": _mode(modes, migrating),
+        "static_voters": all(one.directory_id is None for one in quorum.voters) if quorum else None,
+        "migrating": migrating,
+        "finalized": newest.get("finalized", {}),
+        "epoch": newest.get("epoch", -1),
+        "nodes": nodes,
+        "voters_unknown": _unknown(quorum, len(listed) - len(admin.brokers)),
+    }
+
+
+def _mode(modes, migrating):
+    """Return the mode of the cluster by those of its brokers that answered."""
+    if migrating or len(modes) > 1:
+        return "migration"
+    return {(ZK,): "zookeeper", (KRAFT,): "kraft"}.get(tuple(modes), "unknown")
+
+
+def _unknown(quorum, asked):
+    """Return the ids of voters of which no address is known; addresses that the task names make up for them."""
+    if quorum is None or asked >= len(quorum.voters):
+        return []
+    return sorted({one.id for one in quorum.voters} - set(quorum.endpoints))
+
+
+def supported(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
+    """Return {node: {feature: Range}} of the nodes that answered."""
+    return {
+        name: {feature: Range(*levels) for feature, levels in node["supported"].items()}
+        for name, node in found["nodes"].items()
+        if "supported" in node
+    }

@@ -1,0 +1,383 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start, watch, cancel reassignments, and set and remove their throttles, over a ClusterAdmin (admin.cluster_admin).
+
+Throttles that were set, the values that they replaced and who set them are recorded in
+`<state_dir>/<cluster id>/throttles.json` before they are set. So a later run removes those of an interrupted one, and
+never a value that someone else set. Throttles that the record does not have are foreign: no move begins under them
+unless it says what becomes of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import time
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Set, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC, ClusterAdmin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_watch import Watch
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import (
+    Partition,
+    Step,
+    Throttle,
+    named,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+
+RECORD, RECORD_LOCK = "throttles.json", "throttles.lock"
+LEGACY = "/admin/reassign_partitions"
+REFUSED, REMOVED, RESTORED = "refused", "removed", "restored"
+_NO_REASSIGNMENT = 85
+_POLL_S, _LONGEST_POLL_S = 0.5, 5.0
+_LOCK_S = 180.0  # two changes of the cluster, at most
+
+
+class Stalled(RuntimeError):
+    """A reassignment makes no progress, or has ended elsewhere."""
+
+
+class RecordError(ValueError):
+    """The record of throttles cannot be read or written."""
+
+
+def legacy(data: bytes | None) -> str | None:
+    """Return what /admin/reassign_partitions asks for, in words; None if it does not exist."""
+    if data is None:
+        return None
+    try:
+        found = reassignment.parsed(json.loads(data))
+    except (ValueError, reassignment.ReassignmentError):
+        return "its content is malformed"
+    return f"{len(found)} partitions ({shown(list(map(named, sorted(found))))})"
+
+
+class Throttles:
+    """The record of throttles in effect that this collection set on one cluster, from this host.
+
+    :ivar values: see reassignment.remembered
+    :ivar partitions: the partitions for which they were set
+    :ivar owner: {run, user, host, at}: who owns them, and since when; {} for none
+    """
+
+    def __init__(self, admin: ClusterAdmin, state_dir: str, run: str | None = None) -> None:
+        self._admin = admin
+        self._state_dir = state_dir
+        self._run = run
+        self._directory = host_state.path_of(state_dir, admin.cluster_id)
+        self._path = os.path.join(self._directory, RECORD)
+        self.values: List[Dict[str, Any]] = []
+        self.partitions: List[Partition] = []
+        self.owner: Dict[str, Any] = {}
+        self._load()
+
+    def left_over(self, in_flight: Iterable[Partition]) -> bool:
+        """Return whether there are throttles to remove: no partition for which they were set is still in flight."""
+        return any(map(self._alive, self.values)) and not set(self.partitions) & set(in_flight)
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other processes of this host from the record, which is read anew, until a move and its throttle began.
+
+        Raises RecordError."""
+        with self._writable():
+            host_state.directory(self._state_dir, self._admin.cluster_id)
+            path = os.path.join(self._directory, RECORD_LOCK)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            end = time.monotonic() + _LOCK_S
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise RecordError(
+                            f"another process has held {path} for {_LOCK_S:.0f} s. Wait for its end, then run again"
+                        ) from None
+                    time.sleep(_POLL_S)
+            self._load()
+            yield
+        finally:
+            os.close(handle)
+
+    def foreign(self, steps: Iterable[Step]) -> List[Throttle]:
+        """Return the throttles at the brokers and topics of these steps that the record does not have."""
+        return reassignment.foreign(self.values, self._current(self._resources(steps)))
+
+    def throttle(self, steps: Iterable[Step], rate: int | None, mode: str) -> Dict[str, Any]:
+        """Throttle these steps; return what was set. Call it while `exclusive`.
+
+        `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. Remove all of it, and raise, if
+        some could not be set. Raises ReassignmentError where another host has set throttles since `foreign` was asked.
+        """
+        moving = [one for one in steps if one.state != reassignment.DONE]
+        current = self._current(self._resources(moving))
+        others = reassignment.foreign(self.values, current)
+        if others and mode == REFUSED:
+            raise reassignment.ReassignmentError(
+                f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
+                "Wait for the end of its move"
+            )
+        others = others if mode == REMOVED else []
+        gone = {one[:3] for one in others}
+        base = {
+            resource: {key: value for key, value in values.items() if (*resource, key) not in gone}
+            for resource, values in current.items()
+        }
+        wanted = {} if rate is None else reassignment.throttles(moving, rate, base, self._admin.brokers)
+        changes: Dict[tuple, Dict[str, str | None]] = {}
+        for resource, values in wanted.items():
+            for key, value in values.items():
+                if current.get(resource, {}).get(key) != value:
+                    changes.setdefault(resource, {})[key] = value
+        ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
+        if ours:
+            self.values = reassignment.remembered(self.values, ours, base)
+        self.own(one.partition for one in moving)
+        for one in others:
+            if one.key not in wanted.get((one.kind, one.name), {}):
+                changes.setdefault((one.kind, one.name), {})[one.key] = None
+        for kind in (reassignment.TOPIC, reassignment.BROKER):
+            errors = self._alter({one: changes[one] for one in sorted(changes) if one[0] == kind})
+            if errors:
+                self.remove()
+                raise next(iter(errors.values()))
+        return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
+
+    def own(self, partitions: Iterable[Partition]) -> None:
+        """Record that these partitions move under the recorded throttles, if there are any, and who moves them now.
+
+        Call it while `exclusive`."""
+        if self.values:
+            self.partitions = sorted({*self.partitions, *partitions})
+            self.owner = {"run": self._run, "user": _user(), "host": os.uname().nodename, "at": time.time()}
+            self._write()
+
+    def finish(self) -> List[str] | None:
+        """Remove the throttles if none of their partitions is in flight; return what is left, None if they stay."""
+        with self.exclusive():
+            return self.remove() if self.left_over(self._admin.in_flight()) else None
+
+    def give_up(self, partitions: Collection[Partition], since: float | None) -> List[str] | None:
+        """Remove the throttles after a failure of the move of these partitions; None if others still need them.
+
+        `since`: since when this move owns them. A worker of Ansible outlives its control process: a later run that goes
+        on with the move owns them by then.
+        """
+        with self.exclusive():
+            self._admin.refresh()
+            others = set(self.partitions) - set(partitions)
+            if self.owner.get("at") != since or others & set(self._admin.in_flight()):
+                return None
+            return self.remove()
+
+    def remove(self) -> List[str]:
+        """Restore the values from before ours; return what is left, in words: values that others have set since.
+
+        Call it while `exclusive`. The record stays if a value could not be restored. Raises WireError then.
+        """
+        reachable = [one for one in self.values if self._alive(one)]
+        dead = [one for one in self.values if not self._alive(one)]
+        current = self._current({(one["type"], one["name"]) for one in reachable})
+        changes, left = reassignment.restored(reachable, current)
+        errors = self._alter(changes)
+        self.values = dead + [one for one in reachable if (one["type"], one["name"]) in errors]
+        if self.values:
+            self.partitions = self.partitions if errors else []
+            self._write()
+        else:
+            self.partitions, self.owner = [], {}
+            if os.path.exists(self._path):
+                os.unlink(self._path)
+        if errors:
+            raise next(iter(errors.values()))
+        return left + [f"broker {one['name']} is not alive: {one['key']}; run again when it is" for one in dead]
+
+    def recorded(self) -> Dict[str, Any]:
+        """Return the record as it is written."""
+        return {"values": self.values, "partitions": [list(one) for one in self.partitions], "owner": self.owner}
+
+    def _load(self) -> None:
+        found = host_state.read_json(self._path) or {}
+        if "error" in found:
+            raise RecordError(
+                f"{found['error']}. It lists throttles of an earlier run: remove these by hand, then the file"
+            )
+        self.values = found.get("values", [])
+        self.partitions = list(map(tuple, found.get("partitions", [])))
+        self.owner = found.get("owner", {})
+
+    def _alive(self, one: Mapping[str, Any]) -> bool:
+        return one["type"] != reassignment.BROKER or int(one["name"]) in self._admin.brokers
+
+    def _resources(self, steps: Iterable[Step]) -> Set[tuple]:
+        """Return the resources at which a throttle slows these steps down: the brokers' default too."""
+        moving = [one for one in steps if one.state != reassignment.DONE]
+        brokers = {broker for one in moving for broker in (*one.has, *one.adding) if broker in self._admin.brokers}
+        found = {(reassignment.BROKER, str(broker)) for broker in brokers}
+        found |= {(reassignment.TOPIC, one.partition[0]) for one in moving}
+        return found | {(reassignment.BROKER, "")} if moving else found
+
+    def _current(self, resources: Iterable[tuple]) -> Dict[tuple, Dict[str, str]]:
+        known = {topic for topic, _number in self._admin.partitions}
+        there = [one for one in resources if one[0] == reassignment.BROKER or one[1] in known]
+        return self._admin.configs(there, reassignment.THROTTLES) if there else {}
+
+    def _alter(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, Any]:
+        """Set or delete values; return the errors by resource, without those of topics that were deleted meanwhile."""
+        errors = self._admin.alter_configs(changes)
+        return {
+            one: error
+            for one, error in errors.items()
+            if one[0] != reassignment.TOPIC or getattr(error, "code", None) != UNKNOWN_TOPIC
+        }
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RecordError(
+                f"the record of throttles {self._path} cannot be written: {error.strerror}. Set state_dir to a "
+                "directory that this user may write"
+            ) from error
+
+    def _write(self) -> None:
+        with self._writable():
+            host_state.write_json(self._path, self.recorded())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without an entry for this user
+        return str(os.getuid())
+
+
+def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partition], bootstrap: str) -> str | None:
+    """Return why a move may not begin under throttles that the record of this host does not have, None if it may.
+
+    `unknown`: partitions in flight that the record does not have either.
+    """
+    if not found or mode == REMOVED:
+        return None
+    listed, flying = shown([str(one) for one in found]), list(unknown)
+    if mode == RESTORED and flying:
+        return (
+            f"{len(flying)} partitions are in flight ({shown(list(map(named, sorted(flying))))}) under throttles that "
+            f"this host has not set: {listed}. Throttles of that move would have no owner if they were restored after "
+            "it. Wait for its end"
+        )
+    if mode == RESTORED:
+        return None
+    return (
+        f"{len(found)} throttles are set that this host has not set: {listed}. If they are of a move, wait for its "
+        f"end. To remove them: {reassignment.removal(found, bootstrap)}. To move under them and restore them, set "
+        "foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them over"
+    )
+
+
+def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
+    """Return the throttles that are set at live brokers, at the brokers' default and at topics, and why some could not
+    be read: a broker that hangs must not hide those of the others."""
+    found: Dict[tuple, Dict[str, str]] = {}
+    unread = []
+    topics = {(reassignment.TOPIC, topic) for topic, _number in admin.partitions} | {(reassignment.BROKER, "")}
+    for resources in (topics, *({(reassignment.BROKER, str(one))} for one in sorted(admin.brokers))):
+        try:
+            found.update(admin.configs(resources, reassignment.THROTTLES))
+        except WireError as error:
+            unread.append(str(error))
+    return found, unread
+
+
+def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:
+    """Cancel reassignments; return each one's error. One that ended meanwhile is no error."""
+    results = admin.reassign(dict.fromkeys(partitions))
+    return {one: str(error) if error and error.code != _NO_REASSIGNMENT else None for one, error in results.items()}
+
+
+def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:
+    """Return {partitions_left, bytes_left, bytes_copied} of reassignments; bytes are None if brokers do not say."""
+    concerned: Dict[int, set] = {}
+    for partition, moving in in_flight.items():
+        leader = admin.partitions.get(partition, {}).get("leader", -1)
+        for broker in (leader, *moving["adding"]):
+            if broker in admin.brokers:
+                concerned.setdefault(broker, set()).add(partition)
+    sizes: Dict[int, Dict[Partition, int]] = {}
+    for broker, partitions in concerned.items():
+        try:
+            sizes[broker] = admin.sizes(broker, partitions)
+        except WireError:
+            continue
+    left = copied = 0
+    for partition, moving in in_flight.items():
+        leader = admin.partitions.get(partition, {}).get("leader", -1)
+        whole = sizes.get(leader, {}).get(partition, 0)
+        for broker in moving["adding"]:
+            there = sizes.get(broker, {}).get(partition, 0)
+            left += max(0, whole - there)
+            copied += there
+    known = any(sizes.values())
+    return {
+        "partitions_left": len(in_flight),
+        "bytes_left": left if known else None,
+        "bytes_copied": copied if known else None,
+    }
+
+
+def wait(
+    admin: ClusterAdmin,
+    targets: Mapping[Partition, Any],
+    wait_s: float | None,
+    stall_timeout_s: float,
+    carry: Mapping[str, Any],
+) -> Dict[str, Any]:
+    """Wait until none of the partitions is in flight, at most `wait_s`; return {done, waited_s, progress, gone, text,
+    carry}.
+
+    `targets`: the replicas that each partition must have then; None: any. A partition that no longer exists needs
+    nothing. `carry`: of an earlier slice of the same wait. Raises Stalled after `stall_timeout_s` in which no partition
+    ended and no more bytes were copied, and at the end if partitions ended with other replicas.
+    """
+    watch, slice_end = Watch(time.time(), carry), time.monotonic() + (wait_s or 0)
+    seen: Dict[str, Any] = {}
+    while True:
+        error, flying = "", {}
+        try:
+            admin.refresh()
+            flying = {one: moving for one, moving in admin.in_flight().items() if one in targets}
+            seen = progress(admin, flying)
+        except WireError as failed:
+            error = str(failed)
+        now = time.time()
+        if not error:
+            replicas = {one: admin.partitions[one]["replicas"] for one in targets if one in admin.partitions}
+            sight = watch.see(now, targets, replicas, flying, seen)
+            common = {"waited_s": round(now - watch.began, 3), "progress": seen, "gone": list(map(named, sight.gone))}
+            if sight.done and not sight.elsewhere:
+                return {"done": True, **common}
+            if sight.done:
+                first = sight.elsewhere[0]
+                raise Stalled(
+                    f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {named(first)} has "
+                    f"{replicas[first]}, and {list(targets[first])} was asked for. Someone has cancelled or changed "
+                    f"it. Last seen: {watch.text}. Run again to move it"
+                )
+        stalled = watch.stalled(now, stall_timeout_s, error)
+        if stalled:
+            raise Stalled(stalled)
+        if wait_s is not None and time.monotonic() >= slice_end:
+            waited = round(now - watch.began, 3)
+            text = f"the brokers give no answer; before that: {watch.text}" if error else watch.text
+            return {"done": False, "waited_s": waited, "progress": seen, "text": text, "carry": watch.carry()}
+        time.sleep(min(_LONGEST_POLL_S, max(_POLL_S, len(flying) / 100)))

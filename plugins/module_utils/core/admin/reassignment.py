@@ -1,0 +1,514 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reassignments (KIP-455): wanted replicas against actual ones, throttles, progress, and plans that move little. Pure.
+
+A reassignment in flight has R, adding and removing replicas; R minus the removing ones is where it leads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown as _few
+
+Partition = Tuple[str, int]
+"""A topic and the number of its partition."""
+
+LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+LEADER_REPLICAS, FOLLOWER_REPLICAS = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+THROTTLES = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
+RATES, REPLICAS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+TOPIC, BROKER = 2, 4  # ConfigResource.Type
+Resource = Tuple[int, str]
+"""A resource type and a name; the name of the brokers' default is empty."""
+Configs = Mapping[Resource, Mapping[str, str]]
+
+DONE, START, UNDER_WAY, OTHER_WAY = "done", "start", "under way", "other way"
+
+
+class ReassignmentError(ValueError):
+    """An assignment cannot be understood or a plan cannot be made; the text says what to do."""
+
+
+class Step(NamedTuple):
+    """What is to be done for one partition.
+
+    `state`: DONE, START, UNDER_WAY (in flight to the wanted replicas) or OTHER_WAY (in flight elsewhere). `replicas`: R
+    now. `has`: R without the replicas that a reassignment in flight adds. `adding` and `removing`: what remains to be
+    done.
+    """
+
+    partition: Partition
+    state: str
+    replicas: Tuple[int, ...]
+    has: Tuple[int, ...]
+    wanted: Tuple[int, ...]
+    adding: Tuple[int, ...]
+    removing: Tuple[int, ...]
+
+
+class Throttle(NamedTuple):
+    """One value that throttles replication, at a topic or a broker; the brokers' default has no name."""
+
+    kind: int
+    name: str
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{'topic' if self.kind == TOPIC else 'broker'} {self.name or '(default)'}: {self.key}={self.value}"
+
+
+def named(partition: Partition) -> str:
+    """Return a partition as people write it."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
+    """Return {partition: replicas} of a reassignment as kafka-reassign-partitions writes it; raise ReassignmentError.
+
+    `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. An entry without replicas, which
+    names a partition to cancel, has no replicas. `texts`: whether a number may also be a text of digits, as Ansible
+    makes of a template.
+    """
+    if not isinstance(content, Mapping):
+        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM}")
+    version = content.get("version", 1)
+    if isinstance(version, bool) or version != 1 or not isinstance(version, int):
+        raise ReassignmentError(f"version is {_typed(version)}, and only version 1 of reassignments is known")
+    found: Dict[Partition, Tuple[int, ...]] = {}
+    for index, one in enumerate(_listed(content.get("partitions"), "partitions")):
+        where = f"partitions[{index}]"
+        if not isinstance(one, Mapping):
+            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM}")
+        topic = one.get("topic")
+        if not isinstance(topic, str) or not topic:
+            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic")
+        key = topic, _number(one.get("partition"), f"{where}.partition", texts)
+        listed = _listed(one["replicas"], f"{where}.replicas") if "replicas" in one else []
+        replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
+        if key in found:
+            raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries")
+        if len(set(replicas)) != len(replicas):
+            raise ReassignmentError(f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once")
+        directories = _listed(one["log_dirs"], f"{where}.log_dirs") if "log_dirs" in one else []
+        if any(directory != "any" for directory in directories):
+            raise ReassignmentError(
+                f"{named(key)} names log directories, and moves between directories are not supported. Use 'any'"
+            )
+        if "log_dirs" in one and len(directories) != len(replicas):
+            raise ReassignmentError(
+                f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or none"
+            )
+        found[key] = replicas
+    return found
+
+
+_FORM = "A reassignment is {version: 1, partitions: [{topic, partition, replicas}]}"
+_LARGEST = (1 << 31) - 1
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def _typed(value: object) -> str:
+    """Return a value with its type in JSON's words."""
+    if value is None:
+        return "null or missing"
+    kinds = ((bool, "a boolean"), ((int, float), "a number"), (str, "a text"), (Mapping, "an object"))
+    kind = next((text for one, text in kinds if isinstance(value, one)), "a list")  # type: ignore[arg-type]
+    text = repr(value)
+    return f"{kind}, {text if len(text) <= 60 else text[:60] + '...'}"
+
+
+def _listed(value: object, where: str) -> list:
+    if not isinstance(value, list):
+        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list")
+    return value
+
+
+def _number(value: object, where: str, texts: bool) -> int:
+    if texts and isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise ReassignmentError(f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST}")
+    return value
+
+
+def written(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
+    """Return a reassignment as kafka-reassign-partitions reads it."""
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": topic, "partition": number, "replicas": list(assignments[topic, number])}
+            for topic, number in sorted(assignments)
+        ],
+    }
+
+
+def steps(
+    wanted: Mapping[Partition, Sequence[int]],
+    actual: Mapping[Partition, Sequence[int]],
+    in_flight: Mapping[Partition, Mapping[str, Sequence[int]]],
+) -> List[Step]:
+    """Return what is to be done for each wanted partition. `actual`: R now, adding replicas included."""
+    found = []
+    for partition, target in sorted(wanted.items()):
+        now, moving = tuple(actual[partition]), in_flight.get(partition)
+        end = tuple(target)
+        if moving:
+            leads_to = tuple(one for one in moving["replicas"] if one not in moving["removing"])
+            state = UNDER_WAY if leads_to == end else OTHER_WAY
+            has = [one for one in moving["replicas"] if one not in moving["adding"]]
+        else:
+            state, has = (DONE if now == end else START), list(now)
+        adding = tuple(one for one in end if one not in has)
+        removing = tuple(one for one in now if one not in end)
+        found.append(Step(partition, state, now, tuple(has), end, adding, removing))
+    return found
+
+
+def refusal(
+    found: Sequence[Step],
+    in_flight: Iterable[Partition],
+    brokers: Iterable[int],
+    additional: bool,
+    legacy: str | None,
+    shrink: str | None = None,
+) -> str | None:
+    """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has.
+    `shrink`: the token with which fewer replicas were accepted."""
+    begun = [one for one in found if one.state in (START, OTHER_WAY)]
+    if not begun:
+        return None
+    alive = set(brokers)
+    for one in begun:
+        if not one.wanted:
+            return f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas"
+        if one.adding and not alive.intersection(one.has):
+            return (
+                f"{named(one.partition)} has no live replica from which {_brokers(one.adding)} could copy: its "
+                f"replicas are {list(one.has)}. Start one of them, or leave the partition out"
+            )
+        dead = [broker for broker in one.adding if broker not in alive]
+        if dead:
+            return (
+                f"{named(one.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
+                f"{sorted(alive)}. Start it, or choose another"
+            )
+    fewer = shrunk(begun)
+    if fewer and shrink != shrink_token(fewer):
+        listed = _few(list(map(_change, fewer)))
+        return (
+            f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
+            f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module"
+        )
+    wanted = {one.partition for one in found if one.state == UNDER_WAY}
+    other = sorted(set(in_flight) - wanted)
+    if other and not additional:
+        return (
+            f"{len(other)} partitions are in flight already ({_few(list(map(named, other)))}). Wait until they are "
+            "done, set additional: true to start more, or cancel them with state: cancelled"
+        )
+    if legacy and not additional:
+        return (
+            f"/admin/reassign_partitions exists in ZooKeeper: {legacy}. Its controller moves those partitions too, and "
+            "what this task asks overrides them. Wait until it is gone, or set additional: true"
+        )
+    return None
+
+
+def shrunk(found: Iterable[Step]) -> List[Step]:
+    """Return the steps that leave a partition fewer replicas than it has."""
+    return [one for one in found if len(one.wanted) < len(one.has)]
+
+
+def _change(step: Step) -> str:
+    return f"{named(step.partition)} from {len(step.has)} to {len(step.wanted)}"
+
+
+def shrink_token(fewer: Iterable[Step]) -> str:
+    """Return the token that accepts fewer replicas: of these partitions, from and to these numbers."""
+    text = ",".join(sorted(f"{named(one.partition)}:{len(one.has)}:{len(one.wanted)}" for one in fewer))
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def shown(found: Sequence[Step]) -> Dict[str, str]:
+    """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
+    before, after = [], []
+    for one in found:
+        if one.state in (START, OTHER_WAY):
+            before.append(f"{named(one.partition)}: R {list(one.replicas)}\n")
+            after.append(
+                f"{named(one.partition)}: R {list(one.wanted)}, adding {list(one.adding)}, "
+                f"removing {list(one.removing)}\n"
+            )
+    return {"before": "".join(before), "after": "".join(after)}
+
+
+def shown_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Dict[str, str]:
+    """Return R, adding and removing of reassignments that are cancelled, as Ansible shows a difference."""
+    before, after = [], []
+    for partition, moving in sorted(ended.items()):
+        replicas, adding, removing = (list(moving[key]) for key in ("replicas", "adding", "removing"))
+        before.append(f"{named(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
+        after.append(f"{named(partition)}: R {[one for one in replicas if one not in adding]}\n")
+    return {"before": "".join(before), "after": "".join(after)}
+
+
+def broker_id(text: str) -> int:
+    """Return the id that a text is. Raises ReassignmentError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ReassignmentError(f"{text!r} is no broker id. Give a number, or 'least_loaded'") from None
+
+
+# --- throttles ---------------------------------------------------------------------------------------------
+
+
+def throttles(
+    found: Sequence[Step], rate: int, current: Configs, alive: Collection[int]
+) -> Dict[Resource, Dict[str, str]]:
+    """Return {(resource type, name): {key: value}} that throttles these steps, added to the `current` values.
+
+    As kafka-reassign-partitions does: replicas that a partition has are throttled as leaders, the adding ones as
+    followers, and the rate is set at each of these brokers that is `alive`: only the broker itself takes its configs. A
+    topic whose value is `*` keeps it.
+    """
+    leaders: Dict[str, set] = {}
+    followers: Dict[str, set] = {}
+    brokers: set = set()
+    for one in found:
+        if one.state == DONE or not one.adding:
+            continue
+        topic, number = one.partition
+        has = [broker for broker in one.replicas if broker not in one.adding]
+        leaders.setdefault(topic, set()).update(f"{number}:{broker}" for broker in has)
+        followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in one.adding)
+        brokers.update(broker for broker in (*has, *one.adding) if broker in alive)
+    changes: Dict[Resource, Dict[str, str]] = {}
+    for key, members in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
+        for topic, listed in members.items():
+            former = current.get((TOPIC, topic), {}).get(key, "")
+            if former != "*":
+                every = {text for text in former.split(",") if text} | listed
+                changes.setdefault((TOPIC, topic), {})[key] = ",".join(sorted(every))
+    for broker in sorted(brokers):
+        changes[BROKER, str(broker)] = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
+    return changes
+
+
+def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
+    """Return the record of throttles with these `changes` in it: [{type, name, key, ours, former}].
+
+    `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
+    about to set, since an interruption may come before or after any of them.
+    """
+    kept = {(one["type"], one["name"], one["key"]): dict(one) for one in record}
+    for (kind, name), values in changes.items():
+        for key, value in values.items():
+            now = current.get((kind, name), {}).get(key)
+            one = kept.get((kind, name, key))
+            if one is None or now not in one["ours"]:
+                one = {"type": kind, "name": name, "key": key, "ours": [], "former": now}
+            kept[kind, name, key] = {**one, "ours": sorted({*one["ours"], value})}
+    return [kept[key] for key in sorted(kept)]
+
+
+def foreign(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
+    """Return the throttles among the `current` values that are not those of the record."""
+    ours = {(one["type"], one["name"], one["key"]): one["ours"] for one in record}
+    return [one for one in throttles_in(current) if one.value not in ours.get(one[:3], ())]
+
+
+def throttles_in(configs: Configs) -> List[Throttle]:
+    """Return all replication throttles among these values."""
+    return [
+        Throttle(kind, name, key, values[key])
+        for (kind, name), values in sorted(configs.items())
+        for key in THROTTLES
+        if values.get(key)
+    ]
+
+
+def throttled(configs: Configs) -> List[str]:
+    """Return the topics where both halves of a throttle meet: listed replicas, and the rate of one of their brokers."""
+    found = set()
+    for rate, replicas in zip(RATES, REPLICAS):
+        slow = {name for (kind, name), values in configs.items() if kind == BROKER and values.get(rate)}
+        for (kind, topic), values in configs.items():
+            listed = (values.get(replicas) if kind == TOPIC else None) or ""
+            brokers = {text.rpartition(":")[2] for text in listed.split(",")}
+            if listed and slow and (listed.strip() == "*" or "" in slow or brokers & slow):
+                found.add(topic)
+    return sorted(found)
+
+
+def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
+    """Return what throttles are set, what to do, and whether they slow replicas down now; None without any.
+
+    Half a throttle, a rate without replicas or replicas without a rate, slows nothing down until the other half comes.
+    """
+    found = throttles_in(configs)
+    if not found:
+        return None
+    slow = throttled(configs)
+    seen = _few([str(one) for one in found])
+    if slow:
+        seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
+    else:
+        seen += ". They slow nothing down yet: one half of the throttle, rate or replicas, is missing"
+    do = f"wait for the end of the move that set them. If none is in flight, remove them: {removal(found, bootstrap)}"
+    return seen, do, bool(slow)
+
+
+def removal(found: Iterable[Throttle], bootstrap: str) -> str:
+    """Return the commands that remove throttles, to be pasted into a shell."""
+    names: Dict[Tuple[int, str], List[str]] = {}
+    keys: Dict[Resource, List[str]] = {}
+    for one in found:
+        keys.setdefault((one.kind, one.name), []).append(one.key)
+    for (kind, name), listed in keys.items():
+        names.setdefault((kind, ",".join(sorted(listed))), []).append(name)
+    words = f"kafka-configs.sh --bootstrap-server {bootstrap} --alter"
+    commands = []
+    for (kind, delete), of_kind in sorted(names.items()):
+        entity = f"{words} --delete-config {delete} --entity-type {'topics' if kind == TOPIC else 'brokers'}"
+        commands += [f"{entity} --entity-default"] if "" in of_kind else []
+        named_ones = sorted((name for name in of_kind if name), key=lambda name: (len(name), name))
+        if len(named_ones) == 1:
+            commands.append(f"{entity} --entity-name {named_ones[0]}")
+        elif named_ones:
+            commands.append(f"for name in {' '.join(named_ones)}; do {entity} --entity-name $name; done")
+    return "; ".join(commands)
+
+
+def restored(
+    record: Sequence[Mapping[str, Any]], current: Configs
+) -> Tuple[Dict[Resource, Dict[str, str | None]], List[str]]:
+    """Return the changes that remove our throttles, and what is left because someone else has changed it since."""
+    changes: Dict[Resource, Dict[str, str | None]] = {}
+    left = []
+    for one in record:
+        resource = one["type"], one["name"]
+        now = current.get(resource, {}).get(one["key"])
+        if now == one["former"]:
+            continue
+        if now in one["ours"]:
+            changes.setdefault(resource, {})[one["key"]] = one["former"]
+        elif now is not None:
+            left.append(str(Throttle(one["type"], one["name"], one["key"], now)))
+    return changes, left
+
+
+# --- plans -------------------------------------------------------------------------------------------------
+
+
+def drain(
+    broker: int, assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]
+) -> Dict[Partition, List[int]]:
+    """Return the replicas of each partition that leaves `broker`; only that replica moves. Raises ReassignmentError.
+
+    It goes to a rack that the partition's other replicas are not on, if there is one, and there to the broker with the
+    fewest replicas. `racks`: {live broker: rack}.
+    """
+    if broker not in racks and not any(broker in replicas for replicas in assignments.values()):
+        raise ReassignmentError(
+            f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the id"
+        )
+    load = _load(assignments, racks)
+    moved = {}
+    for partition, replicas in sorted(assignments.items()):
+        if broker not in replicas:
+            continue
+        others = [one for one in replicas if one != broker]
+        choices = [one for one in racks if one != broker and one not in replicas]
+        if not choices:
+            raise ReassignmentError(
+                f"{named(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster has "
+                f"{len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas first"
+            )
+        used = [racks.get(one) for one in others]
+        chosen = min(choices, key=lambda one: (used.count(racks[one]) if racks[one] else 0, load[one], one))
+        load[chosen] += 1
+        moved[partition] = [chosen if one == broker else one for one in replicas]
+    return moved
+
+
+def add(
+    broker: int | None, assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]
+) -> Tuple[int, Dict[Partition, List[int]]]:
+    """Return the broker that gets replicas until it has its share, and the partitions that move. One replica of each.
+
+    Replicas come from the brokers with the most, and no partition is on fewer racks afterwards. None chooses the broker
+    with the fewest replicas in the least-loaded rack. Raises ReassignmentError.
+    """
+    if broker is None:
+        if not racks:
+            raise ReassignmentError("no broker is alive, so none can be added. Start a broker, then run again")
+        load = _load(assignments, racks)
+        of_rack = rack_load(assignments, racks)
+        broker = min(racks, key=lambda one: (of_rack[str(racks[one])], load[one], one))
+    if broker not in racks:
+        raise ReassignmentError(
+            f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again"
+        )
+    load = _load(assignments, racks)
+    share = sum(load.values()) // len(racks)
+    moved: Dict[Partition, List[int]] = {}
+    of_broker: Dict[int, List[Partition]] = {}
+    for partition, replicas in sorted(assignments.items()):
+        if broker not in replicas:
+            for one in replicas:
+                of_broker.setdefault(one, []).append(partition)
+    while load[broker] < share:
+        for giver in sorted(racks, key=lambda one: (-load[one], one)):
+            found = next(
+                (one for one in of_broker.get(giver, []) if _may_give(assignments[one], giver, broker, racks)), None
+            )
+            if load[giver] > share and giver != broker and found is not None:
+                break
+        else:
+            break
+        moved[found] = [broker if one == giver else one for one in assignments[found]]
+        load[giver] -= 1
+        load[broker] += 1
+        for one in assignments[found]:
+            of_broker[one].remove(found)
+    return broker, moved
+
+
+def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]) -> Dict[str, float]:
+    """Return the replicas a broker, on average, of each rack; brokers without a rack form the rack 'None'."""
+    load = _load(assignments, racks)
+    found: Dict[str, List[int]] = {}
+    for broker, rack in racks.items():
+        found.setdefault(str(rack), []).append(load[broker])
+    return {rack: sum(one) / len(one) for rack, one in sorted(found.items())}
+
+
+def _may_give(replicas, giver, taker, racks):
+    after = [taker if one == giver else one for one in replicas]
+    return _spread(after, racks) >= _spread(replicas, racks)
+
+
+def _spread(replicas, racks):
+    return len({racks.get(one) or f"broker {one}" for one in replicas})
+
+
+def _load(assignments, racks):
+    load = dict.fromkeys(racks, 0)
+    for replicas in assignments.values():
+        for one in replicas:
+            if one in load:
+                load[one] += 1
+    return load
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, ids))

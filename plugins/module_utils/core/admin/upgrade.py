@@ -1,0 +1,235 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rolling upgrade of Kafka's binaries: which nodes need it, in which order, and why one may not begin. Pure.
+
+Source: Kafka's documentation, "Upgrading". An upgrade has two steps. The binaries can be taken back as long as the
+second step was not made, which raises inter.broker.protocol.version in ZooKeeper mode, and metadata.version in KRaft
+mode. core.releases.levels has what finalized levels allow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import kafka_homes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.kraft_config import PROTOCOL
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features, levels, releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
+
+BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
+LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
+JAVA_OF_4 = releases.java_of(FIRST_WITHOUT)
+
+# What to set in place of a key that a release does not know any more; nothing replaces the others
+_REPLACED_BY = {
+    "delegation.token.master.key": "delegation.token.secret.key",
+    "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and "
+    "log.message.timestamp.after.max.ms",
+    "unstable.metadata.versions.enable": "unstable.feature.versions.enable",
+}
+
+
+class Host(NamedTuple):
+    """One node of an upgrade. `version`: that runs, or is installed where none runs; `protocol`: of its properties
+    file, "" if not set; `home`: what the module kafka_home read there, {} if it did not."""
+
+    role: str
+    version: str | None
+    runs: bool
+    protocol: str
+    home: Mapping[str, Any]
+
+
+class Binaries(NamedTuple):
+    """The first step. `order`: kinds of restarts, one after the other; `ready`: hosts that run the target; `switched`:
+    hosts without a running node, whose link alone is switched; `lowers`: whether the target is older; `protocol`: the
+    inter.broker.protocol.version that brokers without one keep, "" in KRaft mode; `removed`: {host: {key: what to set
+    instead}}."""
+
+    order: List[str]
+    ready: List[str]
+    switched: List[str]
+    lowers: bool
+    protocol: str
+    removed: Dict[str, Dict[str, str]]
+
+
+def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
+    """Return the hosts of an upgrade."""
+    return {
+        host: Host(
+            node["role"],
+            node.get("version"),
+            bool((node.get("service") or {}).get("active")),
+            ((node.get("file") or {}).get("properties") or {}).get(PROTOCOL, ""),
+            homes.get(host) or {},
+        )
+        for host, node in nodes.items()
+    }
+
+
+def binaries(
+    hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool, removed_keys: Mapping[str, Mapping[str, str]]
+) -> Binaries:
+    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    ready = [host for host, one in sorted(found.items()) if one.runs and one.version == target]
+    idle = {host: one for host, one in hosts.items() if host not in found}
+    switched = [host for host, one in sorted(idle.items()) if one.home["home"]["is_link"] and one.version != target]
+    lowers = _is_lowered(found, target)
+    order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
+    kept = ""
+    if in_zookeeper_mode:
+        kept = releases.written(min(_protocols(hosts).values()))
+    return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
+
+
+def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+    """Return why an upgrade or downgrade is not done, one sentence a host; [] when every node runs the target and every
+    other host has it."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    reasons = []
+    for host, one in sorted(hosts.items()):
+        if host in found and not one.runs:
+            reasons.append(f"{host} does not run, so it is unknown whether Kafka {target} starts there")
+        elif one.version != target and (host in found or one.home["home"]["is_link"]):
+            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target}")
+    return reasons
+
+
+def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
+    """Return the keys of properties files that the target does not know, {host: {key: what to set instead, or ''}}.
+
+    `files`: {host: properties}.
+    """
+    found = {}
+    for host, values in sorted(files.items()):
+        keys = sorted(releases.unknown_keys(target, values))
+        if keys:
+            found[host] = {key: _instead(key, target) for key in keys}
+    return found
+
+
+def _instead(key: str, target: str) -> str:
+    """Return what to set in place of a key, '' if the target does not know that either."""
+    more = _REPLACED_BY.get(key, "")
+    return "" if releases.unknown_keys(target, more.split(" and ")) else more
+
+
+def refusals(
+    hosts: Mapping[str, Host],
+    target: str,
+    in_zookeeper_mode: bool,
+    finalized: Mapping[str, int],
+    announced: levels.Announced | None = None,
+) -> List[str]:
+    """Return why the binaries may not be changed to the target, as sentences.
+
+    `finalized`: levels of the features; `announced`: of levels.announced.
+    """
+    release = releases.release(target)
+    if release is None:
+        return [f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its jar"]
+    if in_zookeeper_mode and release >= FIRST_WITHOUT:
+        return [
+            f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
+            f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade then"
+        ]
+    found = _upgraded(hosts, in_zookeeper_mode)
+    reasons = [
+        f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has libs/"
+        for host, one in sorted(found.items())
+        if one.version is None
+    ]
+    for host, one in sorted(hosts.items()):
+        reasons += kafka_homes.refusals(host, one.version, one.home, target, must=host in found)
+        reasons += (
+            _of_java(host, one, target, release) if host in found or one.home.get("home", {}).get("is_link") else []
+        )
+    versions = sorted({one.version for one in found.values() if one.version and one.version != target})
+    if len(versions) > 1:
+        mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
+        reasons.append(
+            f"versions are mixed: {mixed}. An upgrade to {target} begins from one version. Finish the earlier upgrade "
+            "first, or take it back: run this playbook with its version and directory"
+        )
+    if in_zookeeper_mode:
+        return reasons + _over_protocol(found, target, release)
+    running = {releases.release(version) for version in versions} - {None}
+    return reasons + levels.refusals(target, running, finalized, announced)
+
+
+def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
+    """Return the brokers whose inter.broker.protocol.version is not the target's, {host: value}."""
+    release = releases.release(target) or (0, 0)
+    found = _protocols(hosts)
+    return {host: releases.written(value) for host, value in sorted(found.items()) if value < release}
+
+
+def not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+    """Return the nodes that do not run the target."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    return [host for host, one in sorted(found.items()) if not one.runs or one.version != target]
+
+
+def token(cluster_id: str, target: str) -> str:
+    """Return what confirms the second step, after which the binaries cannot be taken back."""
+    return f"{cluster_id}:{releases.written(releases.release(target) or ())}"
+
+
+def level_of_target(target: str, highest_common: int) -> int:
+    """Return the metadata.version of a release; of one that the tool does not know, the highest that all nodes
+    support."""
+    return min(highest_level(target, {}), highest_common) or highest_common
+
+
+def highest_level(target: str, announced: levels.Announced) -> int:
+    """Return the highest metadata.version of a release, 0 if it is not known."""
+    known = levels.ranges(releases.release(target) or (0, 0), announced) or {}
+    return known[features.METADATA_VERSION].highest if features.METADATA_VERSION in known else 0
+
+
+def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
+    """Return the nodes that are restarted: in ZooKeeper mode, controllers need not run yet."""
+    return {host: one for host, one in hosts.items() if one.role == BROKER or not in_zookeeper_mode or one.runs}
+
+
+def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
+    """Return the inter.broker.protocol.version of each broker: of its file, or its release's."""
+    found = {}
+    for host, one in hosts.items():
+        if one.role == BROKER:
+            found[host] = releases.protocol(one.protocol) if one.protocol else releases.release(one.version or "")
+    return {host: value or (0, 0) for host, value in found.items()}
+
+
+def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
+    others = {releases.release(one.version or "") for one in found.values() if one.version != target}
+    release = releases.release(target) or (0, 0)
+    return any(other is not None and other > release for other in others)
+
+
+def _of_java(host: str, one: Host, target: str, release: Tuple[int, int]) -> List[str]:
+    java = one.home.get("java")
+    if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
+        return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
+    return []
+
+
+def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
+    protocols = _protocols(found)
+    values = sorted(set(protocols.values()) - {release})
+    if len(values) > 1:
+        each = ", ".join(f"{host} {releases.written(value)}" for host, value in sorted(protocols.items()))
+        return [f"{PROTOCOL} differs: {each}. Set one value in every broker's file, and restart them one by one"]
+    above = {host: value for host, value in sorted(protocols.items()) if value > release}
+    if not above:
+        return []
+    value = releases.written(max(above.values()))
+    return [
+        f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
+        f"go back. Choose a release from {value} on"
+    ]

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether ZooKeeper, hosts and bootstrap servers are of one cluster, by the cluster id that each of them reports. Pure.
+
+A source that does not answer proves nothing: each step names the sources that it needs (docs/how-it-works.md). Sources:
+KAFKA-7335, MetaPropertiesEnsemble for `meta.properties`; KIP-78 for the cluster id.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, LogDirectory
+
+ZOOKEEPER, HOSTS = "ZooKeeper", "meta.properties of a host"
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CORRECT = (
+    "Correct quorumshift_zookeeper_connect, quorumshift_bootstrap_servers and the groups kafka_broker and "
+    "kafka_controller, so that all are of one cluster"
+)
+
+
+class Answer(NamedTuple):
+    """A cluster id, and which source reported it: `what` names it for people, `kind` is ZOOKEEPER, HOSTS or ''."""
+
+    kind: str
+    what: str
+    cluster_id: str
+
+
+def is_cluster_id(text: object) -> bool:
+    """Return whether a text can be a cluster id. Paths are built of it, and any ZooKeeper client can write it."""
+    return isinstance(text, str) and bool(_CLUSTER_ID.fullmatch(text))
+
+
+def answers(facts: ClusterFacts) -> list[Answer]:
+    """Return every cluster id in collected facts."""
+    found = []
+    zookeeper = facts.get("zookeeper") or {}
+    stored = (zookeeper.get("cluster_id") or {}).get("value")
+    if stored:
+        found.append(Answer(ZOOKEEPER, f"/cluster/id in ZooKeeper at {zookeeper.get('connect')}", stored))
+    for host, node in sorted((facts.get("nodes") or {}).items()):
+        for one in node.get("log_dirs") or []:
+            stored = (one.get("meta") or {}).get("cluster.id")
+            if stored:
+                found.append(Answer(HOSTS, f"{host}: {one['path']}/meta.properties", stored))
+    served = (facts.get("topics") or {}).get("cluster_id")
+    if served:
+        found.append(Answer("", "quorumshift_bootstrap_servers", served))
+    return found
+
+
+def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str] = ()) -> list[str]:
+    """Return why collected facts are not those of the cluster `wanted` (None: of any one cluster), as sentences.
+
+    `needed`: the kinds of sources that must answer.
+    """
+    found = answers(facts)
+    ids = sorted({one.cluster_id for one in found})
+    reasons = []
+    if set(ids) - {wanted or (ids[0] if ids else None)}:
+        listed = "; ".join([*(_shown(found, one) for one in ids), *([f"this run is of {wanted}"] if wanted else [])])
+        reasons.append(f"the cluster ids differ: {listed}")
+    malformed = [one for one in found if not is_cluster_id(one.cluster_id)]
+    reasons += [f"{one.what} has {one.cluster_id!r}, which is no cluster id of Kafka" for one in malformed]
+    missing = [kind for kind in needed if kind not in {one.kind for one in found}]
+    reasons += [f"no cluster id could be read from {kind}, and this step needs it" for kind in missing]
+    return reasons
+
+
+def refusal(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str] = ()) -> str | None:
+    """Return the `troubles` and what to do about them, as text without the last full stop; None without any."""
+    reasons = troubles(facts, wanted, needed)
+    return ". ".join([*reasons, CORRECT]) if reasons else None
+
+
+def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
+    """Return why a host's log directories are not those of this cluster and node; None when they are.
+
+    `node_id` None compares the cluster alone. `optional`: whether the host may have no meta.properties, as a controller
+    that is not formatted.
+    """
+    known = failed = False
+    directories = list(directories)
+    for one in directories:
+        meta, path = one.get("meta") or {}, f"{one['path']}/meta.properties"
+        failed = failed or bool(one.get("error"))  # on a failed disk; Kafka goes on with the other directories
+        stored = meta.get("cluster.id")
+        if not stored:
+            continue
+        known = True
+        if stored != cluster_id:
+            return f"{path} has cluster id {stored}, and this run is of cluster {cluster_id}. {CORRECT}"
+        named = meta.get("node.id", meta.get("broker.id"))
+        if node_id is not None and named is not None and named != str(node_id):
+            return f"{path} has node id {named}, and this run expects {node_id}. Correct the host in the inventory"
+    if known or (optional and not failed):
+        return None
+    paths = ", ".join(one.get("error") or one["path"] for one in directories) or "none"
+    return (
+        f"no cluster id could be read in the log directories of this host ({paths}), so it is unknown whether it is of "
+        f"cluster {cluster_id}. Mount them, or make their meta.properties readable"
+    )
+
+
+def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | None:
+    """Return why ZooKeeper, with `stored` in /cluster/id, is not that of this cluster; None when it is."""
+    if stored == cluster_id:
+        return None
+    seen = stored or "missing or malformed"
+    return f"/cluster/id is {seen} in ZooKeeper at {connect}, and this run is of cluster {cluster_id}. {CORRECT}"
+
+
+def _shown(found: list[Answer], cluster: str) -> str:
+    named = [one.what for one in found if one.cluster_id == cluster]
+    more = f" and {len(named) - 4} more" if len(named) > 4 else ""
+    return f"{cluster} in {', '.join(named[:4])}{more}"

@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Features of a cluster (KIP-584): what each node supports, which update is allowed, names of levels. Pure.
+
+Source: FeatureControlManager. core.releases.kafka_releases has the levels of each release.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
+
+METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
+NO_EPOCH = -1
+"""The epoch of finalized features of a node that serves none."""
+LEVEL_NAMES = table.LEVELS
+"""Name of each level of metadata.version, as MetadataVersion.version()."""
+
+
+class Range(NamedTuple):
+    """Levels that a node supports."""
+
+    lowest: int
+    highest: int
+
+
+class FeatureError(ValueError):
+    """A wanted feature or level cannot be understood, or must be refused."""
+
+
+class Update(NamedTuple):
+    """A change of one feature: levels before and after (0: not finalized), and whether it lowers the level."""
+
+    feature: str
+    before: int
+    after: int
+
+    @property
+    def lowers(self) -> bool:
+        return self.after < self.before
+
+
+def name_of(feature: str, level: int) -> str:
+    """Return how people name a level: `3.9-IV0` for metadata.version, the number for others."""
+    return LEVEL_NAMES.get(level, str(level)) if feature == METADATA_VERSION else str(level)
+
+
+def level_of(feature: str, text: object) -> int:
+    """Return the level of `21`, or for metadata.version also of `3.9` (the release's last) and `3.9-IV0`."""
+    written = str(text).strip()
+    if re.fullmatch(r"\d+", written):
+        return int(written)
+    if feature == METADATA_VERSION:
+        found = [level for level, name in LEVEL_NAMES.items() if written in (name, name.partition("-")[0])]
+        if found:
+            return max(found)
+        raise FeatureError(
+            f"metadata.version {written!r} is unknown: give a level as a number, or a release up to "
+            f"{LEVEL_NAMES[max(LEVEL_NAMES)].partition('-')[0]} as '3.9' or '3.9-IV0'"
+        )
+    raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers")
+
+
+def highest_common(feature: str, supported: Mapping[str, Mapping[str, Range]]) -> int:
+    """Return the highest level that every node supports; a node without the feature supports level 0 alone."""
+    return min(nodes.get(feature, Range(0, 0)).highest for nodes in supported.values())
+
+
+def wanted_levels(
+    wanted: Mapping[str, object],
+    upgrade_all: bool,
+    supported: Mapping[str, Mapping[str, Range]],
+    finalized: Mapping[str, int],
+    static_voters: bool,
+) -> Dict[str, int]:
+    """Return {feature: level} of what a task asks for. `wanted`: {feature: level, name or 0}.
+
+    `upgrade_all` raises every feature that each node supports, kraft.version of static voters excepted, and lowers
+    none. Raises FeatureError.
+    """
+    levels = {}
+    if upgrade_all:
+        names = sorted({name for nodes in supported.values() for name in nodes})
+        for name in names:
+            highest = highest_common(name, supported)
+            if highest > finalized.get(name, 0) and not (name == KRAFT_VERSION and static_voters):
+                levels[name] = highest
+    levels.update({name: level_of(name, text) for name, text in wanted.items()})
+    return levels
+
+
+def updates(levels: Mapping[str, int], finalized: Mapping[str, int]) -> Tuple[Update, ...]:
+    """Return the changes that lead to these levels."""
+    found = (Update(name, finalized.get(name, 0), level) for name, level in sorted(levels.items()))
+    return tuple(one for one in found if one.before != one.after)
+
+
+def refusal(
+    changes: Tuple[Update, ...],
+    supported: Mapping[str, Mapping[str, Range]],
+    downgrade: str,
+    migrating: str | None,
+    static_voters: bool,
+) -> str | None:
+    """Return why these changes may not be made, None when they may.
+
+    `supported`: {node: {feature: Range}} of every live node; `downgrade`: no, safe, unsafe; `migrating`: what shows
+    that a migration is not finalized.
+    """
+    if changes and migrating:
+        return (
+            f"features must not change during a migration to KRaft: {migrating}. Finalize it or roll it back first "
+            "(quorumshift.kafka.status shows the next step)"
+        )
+    for one in changes:
+        if not any(one.feature in nodes for nodes in supported.values()):
+            known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
+            return f"no node knows the feature {one.feature}. Known features: {known}"
+        outside = [
+            f"{node} supports {_shown(one.feature, nodes.get(one.feature))}"
+            for node, nodes in sorted(supported.items())
+            if one.after and not _has(nodes.get(one.feature), one.after)
+        ]
+        if outside:
+            return (
+                f"{one.feature} {name_of(one.feature, one.after)} (level {one.after}) is outside the range of "
+                f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support"
+            )
+        if one.feature == KRAFT_VERSION and static_voters:
+            return _of_static_voters(supported)
+        if one.lowers and downgrade == "no":
+            return (
+                f"{one.feature} would go down from {name_of(one.feature, one.before)} (level {one.before}) to "
+                f"{name_of(one.feature, one.after)} (level {one.after}). To permit it, set downgrade: safe, or "
+                "unsafe to accept the loss of metadata"
+            )
+    return None
+
+
+def release_of(found: Mapping[str, Range]) -> Tuple[int, int] | None:
+    """Return the release of a node that supports these levels, None if the table has none with the same."""
+    for release, known in table.RELEASES.items():
+        if {name: Range(*levels[:2]) for name, levels in known["features"].items()} == dict(found):
+            return release
+    return None
+
+
+def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
+    """Return why kraft.version stays as it is, by what the nodes' releases do with static voters."""
+    found = {release_of(levels) for levels in supported.values()}
+    named = " and ".join(f"{one[0]}.{one[1]}" for one in sorted(found - {None}))
+    if None not in found and not any(table.RELEASES[one]["moves_voters"] for one in found):
+        return (
+            f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} reports "
+            "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
+        )
+    named = f"{named or 'here'} {'may make' if None in found else 'makes'}"
+    return (
+        f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} them "
+        "dynamic for good, and the nodes' files go on naming static ones. Use Kafka's own tools and guide "
+        "for this step (KIP-853)"
+    )
+
+
+def _has(found: Range | None, level: int) -> bool:
+    return found is not None and found.lowest <= level <= found.highest
+
+
+def _shown(feature: str, found: Range | None) -> str:
+    if found is None:
+        return "no level"
+    return f"{name_of(feature, found.lowest)} to {name_of(feature, found.highest)}"
+
+
+def shown(feature: str, level: int) -> Dict[str, object]:
+    """Return a level with its name."""
+    return {"level": level, "name": name_of(feature, level)}
+
+
+def names(one: Update) -> Dict[str, str]:
+    """Return the names of an update's levels."""
+    return {"before_name": name_of(one.feature, one.before), "after_name": name_of(one.feature, one.after)}
+
+
+def diff(changes: Tuple[Update, ...]) -> Dict[str, str]:
+    """Return the levels before and after, as Ansible shows a difference."""
+
+    def lines(key: str) -> str:
+        return "".join(
+            f"{one.feature}: {name_of(one.feature, getattr(one, key))} (level {getattr(one, key)})\n"
+            for one in changes
+            if getattr(one, key)
+        )
+
+    return {"before": lines("before"), "after": lines("after")}
+
+
+def unready(found: Mapping[str, Any]) -> str | None:
+    """Return why features of this cluster cannot be updated at all, None when they can. `found`: admin.features."""
+    silent = [f"{name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node]
+    if found["mode"] == "zookeeper":
+        return (
+            "this cluster is in ZooKeeper mode, where Kafka has no feature to update: inter.broker.protocol.version "
+            "decides. Migrate to KRaft first, or change inter.broker.protocol.version"
+        )
+    if silent:
+        return (
+            f"the features of every node must be known, and these gave no answer: {'; '.join(silent)}. Start them, "
+            "or correct controller_client"
+        )
+    if found["voters_unknown"]:
+        return (
+            f"the addresses of the controllers {found['voters_unknown']} are unknown, so their features are too. Name "
+            "every controller in the option controllers"
+        )
+    if found["static_voters"] is None and not found["migrating"]:
+        return "no broker could describe the quorum, so it may have no leader. Start its controllers, then run again"
+    return None
+
+
+def newest_epoch(nodes: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the highest epoch of finalized features that any node serves."""
+    return max((node.get("epoch", NO_EPOCH) for node in nodes.values()), default=NO_EPOCH)
+
+
+def behind(nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH) -> Tuple[str, ...]:
+    """Return which nodes do not serve these levels (0: not finalized) at an epoch after `after`, and what they serve.
+
+    An epoch is an offset of the metadata log, so that an update's is after each that was served before it. Brokers
+    raise it with each record that they publish, controllers with each change of a feature.
+    """
+    found = []
+    for name, node in sorted(nodes.items()):
+        if "error" in node:
+            found.append(f"{name}: {node['error']}")
+            continue
+        late = [feature for feature, level in sorted(levels.items()) if node["finalized"].get(feature, 0) != level]
+        if late or node["epoch"] <= after != NO_EPOCH:
+            served = ", ".join(f"{feature} {node['finalized'].get(feature, 0)}" for feature in late or sorted(levels))
+            before = "" if late else f", and the update is after epoch {after}"
+            found.append(f"{name} serves {served} at epoch {node['epoch']}{before}")
+    return tuple(found)
+
+
+def notes(mode: str, static_voters: bool | None, stored: Mapping[str, Any] | None) -> Tuple[str, ...]:
+    """Return what applies to a cluster's features in its mode. `stored`: /feature of ZooKeeper (zookeeper.znodes)."""
+    if mode == "zookeeper":
+        held = f"/feature has {stored['features'] or 'no feature'}" if stored else "/feature was not found or not read"
+        return (f"ZooKeeper mode: inter.broker.protocol.version decides what brokers use, not features; {held}.",)
+    if mode == "migration":
+        return ("A migration to KRaft is not finalized: Kafka refuses to change metadata.version.",)
+    return ("Static voters: kraft.version must stay as it is.",) if static_voters else ()

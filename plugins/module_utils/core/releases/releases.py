@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds of Kafka by the version in the name of their jar: which release one is, and what it has. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Set, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
+
+WANTED = (3, 9)
+"""The last release with ZooKeeper."""
+
+SUPPORTED = "Apache Kafka 3.9.x, or Confluent's community build of it, 7.9.x-ccs"
+
+FIRST_WITHOUT_ZOOKEEPER = min(release for release, found in table.RELEASES.items() if not found["zookeeper"])
+
+# Kafka's release of each release of Confluent Platform. Its jars are not read; the source is Confluent's documentation,
+# "Supported Versions and Interoperability".
+_CONFLUENT = {
+    **{(7, minor): (3, minor) for minor in range(10)},
+    **{(8, minor): (4, minor) for minor in range(5)},
+}
+_APACHE = re.compile(r"(\d+)\.(\d+)\.\d+")
+_COMMUNITY = re.compile(r"(\d+)\.(\d+)\.\d+-ccs")
+_FOREIGN = (
+    (re.compile(r"-ce\b"), "Confluent Server"),
+    (re.compile(r"redhat", re.IGNORECASE), "a build of Red Hat"),
+    (re.compile(r"amzn|emr", re.IGNORECASE), "a build of Amazon"),
+    (re.compile(r"SNAPSHOT|-rc\d", re.IGNORECASE), "an unreleased build"),
+    (re.compile(r"-ccs\b"), "an unreleased build of Confluent"),
+)
+
+
+def release(version: str) -> Tuple[int, int] | None:
+    """Return the release of Apache Kafka of a build, as (3, 9); None for a build that is not supported at all."""
+    apache, community = _APACHE.fullmatch(version), _COMMUNITY.fullmatch(version)
+    if apache:
+        return int(apache.group(1)), int(apache.group(2))
+    if community:
+        return _CONFLUENT.get((int(community.group(1)), int(community.group(2))))
+    return None
+
+
+def protocol(value: str) -> Tuple[int, ...]:
+    """Return the release of an `inter.broker.protocol.version` as Kafka writes it, `3.9` or `3.9-IV0`."""
+    return tuple(int(part) for part in re.findall(r"\d+", value)[:2])
+
+
+def written(found: Tuple[int, ...]) -> str:
+    """Return a release as Kafka writes it."""
+    return ".".join(map(str, found))
+
+
+def kind(version: str) -> str:
+    """Return what a build is of which `release` is None, as a noun phrase."""
+    if _COMMUNITY.fullmatch(version):
+        return "a release of Confluent Platform that the tool does not know"
+    return next((name for pattern, name in _FOREIGN if pattern.search(version)), "a build that the tool does not know")
+
+
+def explained(version: str) -> str:
+    """Return a version, for Confluent's with the release of Kafka that it is."""
+    found = release(version)
+    return f"{version} (Kafka {written(found)})" if found and _COMMUNITY.fullmatch(version) else version
+
+
+def java_of(found: Tuple[int, int]) -> int | None:
+    """Return the release of Java that a broker of this release needs, None if the table does not have the release."""
+    known = table.RELEASES.get(found)
+    return known["java"] if known else None
+
+
+def unknown_keys(version: str, keys: Iterable[str]) -> Set[str]:
+    """Return which of these settings a build does not know, though another build does."""
+    return {key for key in keys if key in table.KEYS and not _knows(version, table.KEYS[key])}
+
+
+def _knows(version: str, spans: Tuple[Tuple[str, str], ...]) -> bool:
+    found = release(version)
+    if found is None:
+        return True
+    if version in table.RELEASES.get(found, {}).get("builds", ()):
+        at = _numbers(version)
+    else:
+        # a build that was not read has what the newest of its release has, and what a later release has again
+        at = (*found, _NEWEST)
+        if _numbers(spans[0][0]) <= at < _numbers(spans[-1][0]):
+            return True
+    return any(_numbers(since) <= at and (not until or at < _numbers(until)) for since, until in spans)
+
+
+_NEWEST = 1 << 16
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)

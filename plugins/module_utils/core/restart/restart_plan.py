@@ -1,0 +1,453 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes may restart together: batches in which every partition keeps its min.insync.replicas. Pure.
+
+The rule: of a partition's in-sync replicas, a batch may stop as many as there are beyond min.insync.replicas. A replica
+that is offline, catching up or about to be removed by a reassignment is not in sync, so it is lost already. The rule
+bounds batches of several nodes. A node alone waits for its admission, which requires more (core.gates.invariants).
+
+The quorum's controllers are planned by the same rule: the metadata log is one partition whose replicas are the voters
+and whose min.insync.replicas is the majority (`of_quorum`).
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode, phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
+    ClusterFacts,
+    NodeFacts,
+    Partition,
+    Partitions,
+    Quorum,
+)
+
+METADATA_LOG = "__cluster_metadata"
+CONTROLLER_LAST = "controller: last, so that it moves once"
+_SMALLEST = 1  # a topic's min.insync.replicas where none is known, as in Kafka
+
+
+class Cluster(NamedTuple):
+    """What batches are planned from. Nodes are ids.
+
+    `alive`: those that are registered and unfenced; `racks`: {id: rack}, without nodes that have none; `controller`:
+    the node that moves leadership of the cluster when it stops, None if unknown; `removing`: {topic-partition: replicas
+    that a reassignment removes}.
+    """
+
+    partitions: Partitions
+    min_isr: Mapping[str, int]
+    alive: frozenset[int]
+    racks: Mapping[int, str] = {}
+    controller: int | None = None
+    removing: Mapping[str, Iterable[int]] = {}
+
+
+class Batches(NamedTuple):
+    """`batches`: ids in the order in which they restart, each inner list together; `done`: ids that need no restart;
+    `reasons`: {id: why it has its place or is alone}; `unavoidable`: partitions that no order keeps at min ISR, as
+    {topic-partition: sentence}."""
+
+    batches: list[list[int]]
+    done: list[int]
+    reasons: dict[int, str]
+    unavoidable: dict[str, str]
+
+
+class _Limits(NamedTuple):
+    """What bounds batches, by node. `bit`: its place in masks; `never`: mask of those that never join it; `counted`:
+    [(mask, how many of it a batch may stop)] for more than one; `waiting`: a partition that has no replica to spare
+    now, of a node that therefore goes alone."""
+
+    bit: dict[int, int]
+    never: dict[int, int]
+    counted: dict[int, list[tuple[int, int]]]
+    waiting: dict[int, str]
+
+
+def plan(
+    cluster: Cluster,
+    to_restart: Iterable[int],
+    done: Iterable[int] = (),
+    canary: int | None = None,
+    concurrency: int = 1,
+) -> Batches:
+    """Return the batches that restart the nodes `to_restart` but those that are `done`.
+
+    Nodes that are down come first, then the canary alone, then rack by rack, last the controller alone. No batch has
+    more than `concurrency` nodes. The same cluster gives the same plan. Raises ValueError for a canary that is not
+    to be restarted, and for a concurrency below 1.
+    """
+    if concurrency < 1:
+        raise ValueError(f"a batch has at least one node, the concurrency is {concurrency}")
+    finished = sorted(set(done))
+    todo = sorted(set(to_restart).difference(finished))
+    if canary is not None and canary not in todo and canary not in finished:
+        raise ValueError(f"the canary {canary} is none of the nodes to restart: {shown([str(one) for one in todo])}")
+    unavoidable = _unavoidable(cluster)
+    down = [one for one in todo if one not in cluster.alive]
+    batches = [down[start : start + concurrency] for start in range(0, len(down), concurrency)]
+    reasons = dict.fromkeys(down, "down: started first")
+    up = [one for one in todo if one in cluster.alive]
+    if canary in up:
+        up.remove(canary)
+        batches.append([canary])
+        reasons[canary] = "canary: first and alone"
+    last = [cluster.controller] if cluster.controller in up else []
+    up = [one for one in up if one not in last]
+    if concurrency == 1:
+        batches += [[one] for rack in _by_rack(up, cluster.racks) for one in rack]
+    else:
+        limits = _limits(cluster, up, unavoidable)
+        apart: dict[int, list[int]] = {}
+        for rack in _by_rack(up, cluster.racks):
+            batches += _packed(rack, limits, concurrency, apart)
+        alone = [batch[0] for batch in batches if len(batch) == 1 and batch[0] not in reasons]
+        reasons.update(_why_alone(cluster, alone, limits.waiting, apart))
+    if last:
+        batches.append(last)
+        reasons[last[0]] = CONTROLLER_LAST
+    return Batches(batches, finished, reasons, unavoidable)
+
+
+def unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ()) -> dict[str, str]:
+    """Return the partitions that fall below min.insync.replicas if the whole batch stops now, {topic-partition:
+    sentence}. A partition whose in-sync replicas are all elsewhere is not among them: the batch takes nothing from it.
+
+    `accepted`: unavoidable partitions that may fall below. Such a partition may lose one in-sync replica, and the last
+    one only if it has no other replica.
+    """
+    stopping, may_fall, found = set(batch), set(accepted), {}
+    for name, one, least in _each(cluster):
+        in_sync = _in_sync(cluster, name, one)
+        left = [replica for replica in in_sync if replica not in stopping]
+        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(one["replicas"]) == 1):
+            continue
+        if len(left) < len(in_sync) and len(left) < least:
+            found[name] = f"{len(left)} of {len(one['replicas'])} replicas in sync left, min.insync.replicas {least}"
+    return found
+
+
+def of_quorum(quorum: Quorum, lag_records: int = 0) -> Cluster:
+    """Return the quorum's controllers as a cluster: a voter is in sync if it lacks at most `lag_records` records below
+    the high watermark, and its min.insync.replicas is the majority. Raises ValueError if no leader describes it."""
+    if not quorum.get("reached"):
+        raise ValueError(f"the quorum has no leader: {quorum.get('error')}")
+    voters = sorted(voter["id"] for voter in quorum["voters"])
+    in_sync = [
+        voter["id"] for voter in quorum["voters"] if quorum["high_watermark"] - voter["log_end_offset"] <= lag_records
+    ]
+    log: dict[str, Partition] = {"0": {"leader": quorum["leader_id"], "replicas": voters, "isr": sorted(in_sync)}}
+    majority = len(voters) // 2 + 1
+    # A voter that lags is alive: whether it answers is for the admission.
+    return Cluster({METADATA_LOG: log}, {METADATA_LOG: majority}, frozenset(voters), controller=quorum["leader_id"])
+
+
+# The rule -------------------------------------------------------------------------------------------------------------
+
+
+def _each(cluster: Cluster) -> Iterator[tuple[str, Partition, int]]:
+    """Yield each partition with its name and min.insync.replicas, in an order that brokers' answers do not decide."""
+    for topic, numbers in sorted(cluster.partitions.items()):
+        least = cluster.min_isr.get(topic, _SMALLEST)
+        for number in sorted(numbers):
+            yield f"{topic}-{number}", numbers[number], least
+
+
+def _in_sync(cluster: Cluster, name: str, one: Partition) -> list[int]:
+    leaving = cluster.removing.get(name, ()) if cluster.removing else ()
+    return [replica for replica in one["isr"] if replica in cluster.alive and replica not in leaving]
+
+
+def _unavoidable(cluster: Cluster) -> dict[str, str]:
+    """Return the partitions that have no replica to spare even if all are in sync, once reassignments have ended."""
+    found = {}
+    for name, one, least in _each(cluster):
+        count = len(one["replicas"])
+        if cluster.removing:
+            count = len(set(one["replicas"]).difference(cluster.removing.get(name, ())))
+        if count - 1 < least:
+            found[name] = cluster_health.unavoidable_sentence(count, least)
+    return found
+
+
+def _by_rack(nodes: Iterable[int], racks: Mapping[int, str]) -> list[list[int]]:
+    """Return the nodes rack by rack, in order of the racks' names; those without a rack come first."""
+    grouped: dict[str, list[int]] = {}
+    for node in nodes:
+        grouped.setdefault(racks.get(node, ""), []).append(node)
+    return [grouped[rack] for rack in sorted(grouped)]
+
+
+def _limits(cluster: Cluster, nodes: Sequence[int], unavoidable: Mapping[str, str]) -> _Limits:
+    """Return what bounds the batches of these nodes, each of which is in one rack."""
+    alive, removing, racks = cluster.alive, cluster.removing, cluster.racks
+    bit = {node: 1 << place for place, node in enumerate(nodes)}
+    of_rack: dict[str, int] = {}
+    for node in nodes:
+        of_rack[racks.get(node, "")] = of_rack.get(racks.get(node, ""), 0) | bit[node]
+    together = list(of_rack.values())
+    most: dict[int, int] = {}  # many partitions have the same replicas
+    waiting: dict[int, str] = {}
+    for name, one, least in _each(cluster):
+        leaving = removing.get(name, ()) if removing else ()
+        count = mask = 0
+        for replica in one["isr"]:
+            if replica in alive and replica not in leaving:
+                count += 1
+                mask |= bit.get(replica, 0)
+        spare = count - least
+        if spare < 1:
+            if name not in unavoidable:
+                for replica in _in_sync(cluster, name, one):
+                    waiting.setdefault(replica, name)
+            spare = 1  # of an unavoidable partition, no two at once
+        if mask & (mask - 1) and spare < most.get(mask, count):
+            most[mask] = spare
+    never = dict.fromkeys(nodes, 0)
+    counted: dict[int, list[tuple[int, int]]] = {node: [] for node in nodes}
+    by_bit = {one: node for node, one in bit.items()}
+    for mask, spare in most.items():
+        for rack in together if len(together) > 1 else (mask,):
+            shared = mask & rack
+            if not shared & (shared - 1):
+                continue  # one of this rack's nodes, or none
+            members, rest = [], shared
+            while rest:
+                members.append(by_bit[rest & -rest])
+                rest &= rest - 1
+            for node in members if spare < len(members) else ():
+                if spare == 1:
+                    never[node] |= shared
+                else:
+                    counted[node].append((shared, spare))
+    return _Limits(bit, never, counted, waiting)
+
+
+def _packed(nodes: list[int], limits: _Limits, concurrency: int, apart: dict[int, list[int]]) -> Iterator[list[int]]:
+    """Yield the batches of one rack: each takes the next node, and every later one that the rule lets join.
+
+    Notes in `apart`, by node, the nodes that it could not join. A node is added once, so the work is linear in the
+    replicas.
+    """
+    left = nodes
+    while left:
+        batch: list[int] = []
+        closed = 0  # mask of the nodes that may not join any more
+        stopped: dict[tuple[int, int], int] = {}
+        for node in left:
+            if len(batch) == concurrency or (batch and batch[0] in limits.waiting):
+                break
+            if closed & limits.bit[node]:
+                apart[node] = list(batch)
+                continue
+            if batch and node in limits.waiting:
+                continue
+            batch.append(node)
+            closed |= limits.never[node]
+            for one in limits.counted[node]:
+                stopped[one] = stopped.get(one, 0) + 1
+                if stopped[one] == one[1]:
+                    closed |= one[0]
+        left = [node for node in left if node not in batch]
+        if len(batch) == 1 and left and apart.get(left[0]) == batch:
+            apart[batch[0]] = left[:1]
+        yield batch
+
+
+def _why_alone(
+    cluster: Cluster, alone: Iterable[int], waiting: Mapping[int, str], apart: Mapping[int, list[int]]
+) -> dict[int, str]:
+    """Return why each of these nodes is a batch of its own."""
+    reasons, unexplained = {}, {}
+    for node in alone:
+        if node in waiting:
+            reasons[node] = f"alone: {waiting[node]} has no in-sync replica to spare now"
+        elif node in apart:
+            unexplained[node] = set(apart[node])
+        else:
+            reasons[node] = f"alone: no other node{_of_rack(cluster, node)} is left to join it"
+    for name, one, least in _each(cluster):
+        if not unexplained:
+            break
+        for node in [replica for replica in one["isr"] if replica in unexplained]:
+            in_sync = _in_sync(cluster, name, one)
+            others = [replica for replica in in_sync if replica in unexplained[node]]
+            if len(others) >= max(1, len(in_sync) - least):
+                reasons[node] = (
+                    f"alone: {name} is also on broker {shown([str(other) for other in sorted(others)])}, and may lose "
+                    f"{max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas {least})"
+                )
+                del unexplained[node]
+    return reasons
+
+
+def _of_rack(cluster: Cluster, node: int) -> str:
+    return f" of rack {cluster.racks[node]}" if node in cluster.racks else ""
+
+
+# Collected facts ------------------------------------------------------------------------------------------------------
+
+
+def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
+    """Return the brokers as a cluster. One that does not answer, or is not in the brokers' metadata, is not alive.
+    Reassignments are not among the facts: their replicas count while they are in sync. Raises ValueError if the
+    brokers' metadata could not be read."""
+    topics, zookeeper = facts["topics"], facts["zookeeper"]
+    if not topics.get("reached"):
+        raise ValueError(topics.get("error") or "the brokers' metadata could not be read")
+    silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
+    alive = frozenset(int(one) for one in topics["brokers"]) - silent
+    controller = (zookeeper.get("controller") or {}).get("broker_id")
+    return Cluster(topics["partitions"], min_isr, alive, _racks(facts), controller)
+
+
+def _racks(facts: ClusterFacts) -> dict[int, str]:
+    registered = {**((facts.get("zookeeper") or {}).get("broker_ids") or {}), **phase.registrations(facts)}
+    return {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
+
+
+class Wish(NamedTuple):
+    """What is asked of a plan. `canary`: the host to restart first; `concurrency`: the largest batch of brokers;
+    `since`, `ready`: as for `of_hosts`; `planned`: as for `of_migration`."""
+
+    canary: str | None = None
+    concurrency: int = 1
+    since: float = 0
+    ready: Sequence[str] = ()
+    planned: Sequence[str] = ()
+
+
+def of_kind(facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, int], wish: Wish) -> cluster_health.Plan:
+    """Return the plan of the restarts of a kind: of the controllers one by one, the quorum's leader last; of the
+    brokers in batches. Raises ValueError where the facts are not enough, as `of_hosts` and `plan`."""
+    if kind.role == transitions.CONTROLLER:
+        if not kind.is_plain:
+            return cluster_health.plan_controllers(
+                facts["nodes"], kind.after, (facts.get("quorum") or {}).get("leader_id")
+            )
+        if not phase.controllers(facts):
+            return cluster_health.Plan([], [], {}, {})
+        found = of_hosts(facts, kind.role, of_quorum(facts["quorum"]), None, 1, wish.since, wish.ready)
+        return found._replace(unavoidable={})  # the quorum's majority is the admission's
+    if not kind.is_plain:
+        controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
+        if node_mode.KRAFT in (kind.left, kind.after):
+            controller = None  # by then no broker is the active controller
+        return of_migration(facts, kind.name, min_isr, wish.canary, wish.concurrency, wish.planned, controller)
+    cluster = of_facts(facts, min_isr)
+    first = wish.canary or (None if wish.ready else canary(facts, cluster, wish.since))
+    return of_hosts(facts, kind.role, cluster, first, wish.concurrency, wish.since, wish.ready)
+
+
+def of_hosts(
+    facts: ClusterFacts,
+    role: str,
+    cluster: Cluster,
+    canary: str | None,
+    concurrency: int,
+    since: float,
+    ready: Iterable[str] = (),
+) -> cluster_health.Plan:
+    """Return the plan of the hosts of a role.
+
+    Those that answer and whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are
+    done, and so are the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
+    """
+    nodes = _of_role(facts, role)
+    unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
+    if unknown:
+        raise ValueError(f"the node id of {shown(unknown)} is unknown: its properties file could not be read")
+    if canary is not None and canary not in nodes:
+        raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role}")
+    kept = set(ready)
+    done = [host for host, node in nodes.items() if host in kept or restarted_since(node, since)]
+    return _planned({host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency)
+
+
+def of_migration(
+    facts: ClusterFacts,
+    kind: str,
+    min_isr: Mapping[str, int],
+    chosen: str | None = None,
+    concurrency: int = 1,
+    planned: Sequence[str] = (),
+    controller: int | None = None,
+) -> cluster_health.Plan:
+    """Return the plan of the brokers' restarts of one kind. Those that run in its mode, with that file, are done.
+
+    `chosen`: the canary's host. Otherwise it is the first of `planned`, the order of the run's plan, or the broker that
+    leads the fewest partitions; there is none once brokers are done, or while one is down. `controller`: the broker
+    that is ZooKeeper's controller by then. The last broker in migration mode starts the initial copy, so it is alone
+    (core.restart.batches). Raises ValueError as `plan`.
+    """
+    nodes, mode = _of_role(facts, "broker"), transitions.KINDS[kind].after
+    # A host that could not be read may have no id: it is down, so any number that no broker has will do.
+    ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
+    alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
+    partitions = (facts.get("topics") or {}).get("partitions") or {}
+    cluster = Cluster(partitions, min_isr, alive, _racks(facts), controller)
+    done = [host for host, node in nodes.items() if cluster_health.is_done(node, mode)]
+    first, why = None, ""
+    if chosen in nodes:
+        first, why = chosen, "chosen"
+    elif len(alive) == len(nodes) and not done:
+        first, why = _canary(ids, cluster)
+        if planned and ids.get(planned[0]) not in (None, controller):
+            first, why = planned[0], "as planned"
+    found = _planned(ids, cluster, done, first, concurrency)
+    if found.reasons.get(str(first), "").startswith("canary"):
+        found.reasons[str(first)] = f"canary: {why}"
+    last = found.batches[-1] if found.batches else []
+    if transitions.KINDS[kind].joins and len(last) > 1:
+        found.batches[-1:] = [last[:-1], last[-1:]]
+        found.reasons[last[-1]] = "alone: the last restart in migration mode starts the initial copy"
+    return found
+
+
+def _planned(
+    ids: Mapping[str, int], cluster: Cluster, done: Iterable[str], canary: str | None, concurrency: int
+) -> cluster_health.Plan:
+    """Return `plan` by host."""
+    hosts = {number: host for host, number in ids.items()}
+    first = ids[canary] if canary is not None else None
+    found = plan(cluster, hosts, [ids[host] for host in done], first, concurrency)
+    batches = [[hosts[one] for one in batch] for batch in found.batches]
+    reasons = {hosts[one]: why for one, why in found.reasons.items()}
+    return cluster_health.Plan(batches, sorted(hosts[one] for one in found.done), reasons, found.unavoidable)
+
+
+def _ids(nodes: Mapping[str, NodeFacts]) -> list[tuple[str, int | None]]:
+    return [(host, node.get("node_id")) for host, node in sorted(nodes.items())]
+
+
+def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
+    """Return the host of the canary where none is chosen: the broker that leads the fewest partitions, but not the
+    controller. None where nodes are restarted already, or where there is no other broker."""
+    nodes = _of_role(facts, "broker")
+    if any(restarted_since(node, since) for node in nodes.values()):
+        return None
+    return _canary({host: int(one) for host, one in _ids(nodes) if one is not None}, cluster)[0]
+
+
+def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
+    """Return the broker's host that leads the fewest partitions, but not the controller, and why it is the canary."""
+    led = cluster_health.leaderships(cluster.partitions)
+    candidates = [host for host, one in ids.items() if one in cluster.alive and one != cluster.controller]
+    host = min(candidates, key=lambda name: (led.get(ids[name], 0), name), default=None)
+    return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""
+
+
+def restarted_since(node: NodeFacts, since: float) -> bool:
+    """Return whether a node answers and its process started at `since` or later, in seconds since 1970 by its host's
+    clock (0: none did). Of a process that ended, the host still knows when it started."""
+    started = (node.get("service") or {}).get("started_at") or 0
+    return bool(since and node.get("running") and started >= since)
+
+
+def _of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
+    return {host: node for host, node in facts["nodes"].items() if node["role"] == role}

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which run may change a cluster: the run lock that each managed host keeps. No lease, no clock, no majority.
+
+A run lock is {number, run, direction, target, excluded, user, host, process, job, since, closed, how}. `number` rises
+by one with each run that changes something; `target`, `excluded`: of a rollback; `how`: how a closed run ended, `ok` or
+the task that failed. `process` {boot_id, pid_namespace, pid, started} identifies a process under one kernel and in one
+pid namespace; from elsewhere it cannot be seen whether it is alive. The arbiter, one host, decides between two runs:
+there a run lock replaces only the one that its run has read (compare and set), and the loser has changed nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import Mapping, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, RestartRecord, RunLock
+
+FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
+_PROCESS = ("boot_id", "pid_namespace")
+
+
+class Verdict(NamedTuple):
+    """`refused`: why this run may not change anything, None when it may. `number`: of its run lock. `over`: the run
+    whose open lock it takes over, None without one. `hosts`: all hosts to lock, the arbiter first. `newest`: the newest
+    run lock now, None without any."""
+
+    refused: str | None
+    number: int
+    over: str | None
+    hosts: list[str]
+    newest: RunLock | None
+
+
+def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_unlock: str) -> Verdict:
+    """Return whether a run may lock the cluster.
+
+    `nodes`: the facts of each host; `me`: {run, direction, alive: whether the process of the newest lock is alive, None
+    if unknown}; `force_unlock`: the run id that the operator named, or ''. It is also required to reverse the direction
+    of an interrupted run.
+    """
+    hosts = order(nodes)
+    locks = _locks(nodes, cluster_id)
+    newest = newest_of(locks)
+    number = (newest or {}).get("number", 0) + 1
+
+    def verdict(refused: str | None, over: str | None = None) -> Verdict:
+        return Verdict(refused, number, over, hosts, newest)
+
+    unreached = {host: nodes[host].get("error") for host in hosts if not nodes[host].get("reached", True)}
+    if unreached:
+        return verdict(_unreached(unreached))
+    unreadable = {host: run_lock["error"] for host, run_lock in locks.items() if run_lock and run_lock.get("error")}
+    if unreadable:
+        return verdict(_unreadable(unreadable))
+    if newest is None or newest["closed"] or newest["run"] == me["run"]:
+        return verdict(None)
+    reverses = {me.get("direction"), newest.get("direction")} == {FORWARD, BACK}
+    if force_unlock == newest["run"] or (me["alive"] is False and not reverses):
+        return verdict(None, newest["run"])
+    return verdict(_held(newest, nodes, force_unlock, me["alive"]))
+
+
+def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
+    """Return the hosts in the order in which they are locked: by node id, which is the same in every inventory."""
+    return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
+
+
+def newest_in(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> RunLock | None:
+    """Return a cluster's newest run lock on these hosts, None without any."""
+    return newest_of(_locks(nodes, cluster_id))
+
+
+def _locks(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, RunLock | None]:
+    return {host: (node.get("run_locks") or {}).get(cluster_id or "") for host, node in nodes.items()}
+
+
+def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
+    """Return the run lock with the highest number among {host: run lock}. It is closed if it is closed on any host, and
+    its run failed if that is so on any host."""
+    readable = [run_lock for run_lock in locks.values() if run_lock and not run_lock.get("error")]
+    if not readable:
+        return None
+    newest = max(readable, key=lambda run_lock: (run_lock["number"], run_lock["closed"]))
+    same = [
+        run_lock for run_lock in readable if (run_lock["number"], run_lock["run"]) == (newest["number"], newest["run"])
+    ]
+    closed = sorted((run_lock for run_lock in same if run_lock["closed"]), key=ended_well)
+    return next(iter(closed), newest)
+
+
+def comparable(one: Mapping | None, other: Mapping | None) -> bool:
+    """Return whether one process can see another: same boot of the same kernel, same pid namespace."""
+    if not one or not other:
+        return False
+    return all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+
+
+def status_line(run_lock: RunLock) -> str:
+    """Return the line of the status screen about the newest run lock."""
+    if not run_lock["closed"]:
+        return f"locked by {holder(run_lock)}"
+    return f"last run: {holder(run_lock)}, " + (
+        "ended well" if ended_well(run_lock) else f'ended at "{run_lock["how"]}"'
+    )
+
+
+def ended_well(run_lock: RunLock) -> bool:
+    """Return whether the run that held a lock ended without a failure."""
+    return bool(run_lock["closed"]) and run_lock.get("how") == run_outcome.OK
+
+
+def holder(run_lock: RunLock) -> str:
+    """Return a run lock's run, direction, user and host, and since when, as text."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run_lock["since"]))
+    job = f", job {run_lock['job']}" if run_lock.get("job") else ""
+    direction = run_lock["direction"] + (f" to {run_lock['target']}" if run_lock.get("target") else "")
+    direction += f" without {', '.join(run_lock['excluded'])}" if run_lock.get("excluded") else ""
+    return f"run {run_lock['run']} ({direction}) of {run_lock['user']} on {run_lock['host']}{job}, since {since}"
+
+
+def newest_restart(nodes: Mapping[str, NodeFacts], run: str) -> str:
+    """Return a run's newest restart of a node, as the end of a sentence; '' when no host has one."""
+    node_restarts: list[tuple[float, str, RestartRecord]] = []
+    for host, node in nodes.items():
+        record = node.get("node_restart") or {}
+        if record.get("run") == run and record.get("steps"):
+            node_restarts.append((record["steps"][-1]["at"], host, record))
+    if not node_restarts:
+        return ""
+    _at, host, newest = max(node_restarts, key=lambda one: one[0])
+    state = newest.get("outcome") or newest["steps"][-1]["name"]
+    return f"; its newest restart: {host}, {newest['kind']}: {state}"
+
+
+def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, alive: bool | None) -> str:
+    """Return why an open run lock of another run is not taken over."""
+    by = holder(newest) + newest_restart(nodes, newest["run"])
+    if alive:
+        return f"This cluster is locked by {by}. That run is at work: wait until it ends"
+    if force_unlock and force_unlock != newest["run"]:
+        return f"This cluster is locked by {by}. quorumshift_force_unlock names another run, {force_unlock}"
+    if alive is False:
+        return (
+            f"This cluster is locked by {by}. That run is dead, and this run would reverse its direction. To do so, "
+            f"add -e quorumshift_force_unlock={shlex.quote(newest['run'])}"
+        )
+    return (
+        f"This cluster is locked by {by}. This host cannot see whether that run is at work. If you are sure that it is "
+        f"not, add -e quorumshift_force_unlock={shlex.quote(newest['run'])}"
+    )
+
+
+def _unreached(errors: Mapping[str, str | None]) -> str:
+    """Return why hosts that were not reached stop a run: each reason once, with its hosts."""
+    by_reason: dict[str | None, list[str]] = {}
+    for host, error in sorted(errors.items()):
+        by_reason.setdefault(error, []).append(host)
+    listed = "; ".join(f"{shown(hosts)}: {error}" for error, hosts in by_reason.items())
+    return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed}"
+
+
+def _unreadable(errors: Mapping[str, str]) -> str:
+    """Return why run locks that cannot be read stop a run."""
+    listed = "; ".join(f"{host}: {error}" for host, error in sorted(errors.items()))
+    return f"A run lock cannot be read ({listed}). If no other run is at work, delete that file"

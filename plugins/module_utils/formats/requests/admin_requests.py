@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Encode the requests that move partitions and update features. No I/O.
+
+KIP-455 for reassignments, KIP-460 for elections, KIP-584 with KIP-778 for features, KIP-339 for configs, KIP-827 for
+log directories. Answers are decoded by broker_requests.read.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Sequence, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import (
+    Request,
+    by_topic,
+)
+
+Partition = Tuple[str, int]
+"""A topic and the number of its partition."""
+
+ALTER_REASSIGNMENTS = Request("AlterPartitionReassignments", 0)
+LIST_REASSIGNMENTS = Request("ListPartitionReassignments", 0)
+ELECT_LEADERS = Request("ElectLeaders", 2)
+_PREFERRED = 0  # o.a.k.common.ElectionType
+UPDATE_FEATURES = Request("UpdateFeatures", 1)
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+"""FeatureUpdate.UpgradeType."""
+INCREMENTAL_ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1)
+TOPIC, BROKER = 2, 4
+"""ConfigResource.Type."""
+_SET, _DELETE = 0, 1
+DESCRIBE_LOG_DIRS = Request("DescribeLogDirs", 4)
+
+
+def alter_reassignments(targets: Mapping[Partition, Sequence[int] | None], timeout_ms: int) -> bytes:
+    """Return a request that moves each partition to its replicas, or cancels its reassignment (None)."""
+    topics = by_topic(
+        (topic, {"partitionIndex": number, "replicas": targets[topic, number]}) for topic, number in sorted(targets)
+    )
+    return ALTER_REASSIGNMENTS.body(timeoutMs=timeout_ms, topics=topics)
+
+
+def list_reassignments(timeout_ms: int) -> bytes:
+    """Return a request for all reassignments in flight."""
+    return LIST_REASSIGNMENTS.body(timeoutMs=timeout_ms, topics=None)
+
+
+def elect_preferred(partitions: Iterable[Partition], timeout_ms: int) -> bytes:
+    """Return a request that elects the preferred leader of each partition."""
+    topics = by_topic(sorted(partitions), name="topic")
+    return ELECT_LEADERS.body(electionType=_PREFERRED, topicPartitions=topics, timeoutMs=timeout_ms)
+
+
+def update_features(updates: Mapping[str, Tuple[int, int]], validate_only: bool, timeout_ms: int) -> bytes:
+    """Return a request that sets each feature to its (level, upgrade type); level 0 deletes it."""
+    listed = [
+        {"feature": name, "maxVersionLevel": level, "upgradeType": kind}
+        for name, (level, kind) in sorted(updates.items())
+    ]
+    return UPDATE_FEATURES.body(timeoutMs=timeout_ms, featureUpdates=listed, validateOnly=validate_only)
+
+
+def alter_configs(changes: Mapping[Tuple[int, str], Mapping[str, str | None]]) -> bytes:
+    """Return a request that sets keys of each (resource type, name), or deletes a key (None)."""
+    resources = [
+        {
+            "resourceType": kind,
+            "resourceName": name,
+            "configs": [
+                {"name": key, "configOperation": _DELETE if value is None else _SET, "value": value}
+                for key, value in sorted(values.items())
+            ],
+        }
+        for (kind, name), values in sorted(changes.items())
+    ]
+    return INCREMENTAL_ALTER_CONFIGS.body(resources=resources)
+
+
+def log_dirs(partitions: Iterable[Partition] | None) -> bytes:
+    """Return a request for the broker's own replicas of these partitions, None for all that it has."""
+    topics = None if partitions is None else by_topic(sorted(partitions), name="topic")
+    return DESCRIBE_LOG_DIRS.body(topics=topics)

@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Encode the requests for a broker's metadata and decode their answers. No I/O.
+
+Each request has one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
+migrate), but for ListClientMetricsResources. kafka-python has no DescribeDelegationToken, and it holds a complete
+answer as objects (1 kB a partition), while this module reads Metadata topic by topic.
+
+The broker answers each of them itself and never forwards it to the controller (KafkaApis.handle, 3.9: no
+maybeForwardToController). The source of an answer depends on the broker's mode:
+
+=============================  =============================================  ======================================
+request                        broker in ZooKeeper mode, hybrid included      broker in KRaft mode
+=============================  =============================================  ======================================
+Metadata                       its cache, filled by the controller's          its image of the metadata log
+                               UpdateMetadata (ZkMetadataCache)               (KRaftMetadataCache)
+DescribeConfigs of a topic     ZooKeeper, read now (ZkConfigRepository)       its image
+DescribeConfigs of itself and  what it applied of ZooKeeper's change          what it applied of the log
+of the default of brokers      notifications (DynamicBrokerConfig)            (DynamicConfigPublisher)
+DescribeClientQuotas           ZooKeeper, read now (ZkAdminManager)           its image
+ListClientMetricsResources     not offered                                    its image
+DescribeUserScramCredentials   ZooKeeper, read now (ZkAdminManager)           its image
+DescribeAcls                   its authorizer's cache, filled by ZooKeeper's  its authorizer's copy of the log
+                               change notifications (AclAuthorizer)           (StandardAuthorizer)
+DescribeDelegationToken        its token cache, filled by ZooKeeper's change  its token cache, filled from the log
+                               notifications                                  (DelegationTokenPublisher)
+ApiVersions                    /feature of ZooKeeper                          its image, with the image's offset
+ListOffsets                    its own logs                                   its own logs
+=============================  =============================================  ======================================
+
+Two answers silently leave out what the principal may not describe: Metadata of all topics, and DescribeDelegationToken.
+The principal must be a super user, or have DESCRIBE on all topics and tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+
+
+class Request(NamedTuple):
+    """A request in one version."""
+
+    name: str
+    version: int
+
+    @property
+    def api_key(self) -> int:
+        return messages.api_key(f"{self.name}Request")
+
+    def body(self, **values: Any) -> bytes:
+        """Return the request with these values. Raises messages.MessageError."""
+        return messages.encode(f"{self.name}Request", self.version, values)
+
+
+class MalformedAnswer(ValueError):
+    """An answer's bytes do not match its layout."""
+
+    def __init__(self, request: Request, reason: object) -> None:
+        detail = reason.detail if isinstance(reason, messages.MessageError) else reason
+        super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {detail}")
+
+
+METADATA = Request("Metadata", 12)
+
+# Maximum size in bytes of an answer with all topics: about 50 bytes a partition. It cannot be requested in parts
+# without the topics' names.
+LARGEST_METADATA = 1 << 30
+
+DESCRIBE_CONFIGS = Request("DescribeConfigs", 4)
+DESCRIBE_CLIENT_QUOTAS = Request("DescribeClientQuotas", 1)
+DESCRIBE_SCRAM = Request("DescribeUserScramCredentials", 0)
+DESCRIBE_ACLS = Request("DescribeAcls", 3)
+DESCRIBE_TOKENS = Request("DescribeDelegationToken", 3)
+LIST_CLIENT_METRICS = Request("ListClientMetricsResources", 0)  # Kafka 3.7 and later, in KRaft mode (KIP-1000)
+LIST_OFFSETS = Request("ListOffsets", 7)
+# As the replica id: the broker returns the end of its own log, leader or not (ListOffsetsRequest, KafkaApis).
+_DEBUGGING_REPLICA, _LATEST = -2, -1
+_ANY = 1  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
+_CLUSTER, _LITERAL = 4, 3
+
+# --- bodies of the requests ------------------------------------------------------------------------------
+
+
+def metadata(topics: Iterable[str] | None) -> bytes:
+    """Return a request for all topics (None) or the named ones; it creates no topic."""
+    listed = None if topics is None else [{"name": name} for name in topics]
+    return METADATA.body(topics=listed, allowAutoTopicCreation=False)
+
+
+def configs(resources: Iterable[Tuple[int, str]], synonyms: bool, keys: Iterable[str] | None = None) -> bytes:
+    """Return a request for configs of each (resource type, name): all or `keys`, optionally with their synonyms."""
+    wanted = None if keys is None else list(keys)
+    listed = [{"resourceType": kind, "resourceName": name, "configurationKeys": wanted} for kind, name in resources]
+    return DESCRIBE_CONFIGS.body(resources=listed, includeSynonyms=synonyms)
+
+
+def client_quotas() -> bytes:
+    """Return a request for the quotas of all entities."""
+    return DESCRIBE_CLIENT_QUOTAS.body()
+
+
+def scram() -> bytes:
+    """Return a request for the SCRAM credentials of all users."""
+    return DESCRIBE_SCRAM.body(users=None)
+
+
+def acls(resource_type: int = _ANY, name: str | None = None, pattern: int = _ANY) -> bytes:
+    """Return a request for the ACLs of a resource, or for all."""
+    return DESCRIBE_ACLS.body(
+        resourceTypeFilter=resource_type,
+        resourceNameFilter=name,
+        patternTypeFilter=pattern,
+        principalFilter=None,
+        hostFilter=None,
+        operation=_ANY,
+        permissionType=_ANY,
+    )
+
+
+def cluster_acls() -> bytes:
+    """Return a request for the ACLs of the cluster itself: a small answer, which shows whether a broker has any."""
+    return acls(_CLUSTER, "kafka-cluster", _LITERAL)
+
+
+def client_metrics() -> bytes:
+    """Return a request for the names of the subscriptions of client metrics."""
+    return LIST_CLIENT_METRICS.body()
+
+
+def delegation_tokens() -> bytes:
+    """Return a request for the delegation tokens of all owners."""
+    return DESCRIBE_TOKENS.body(owners=None)
+
+
+def no_delegation_tokens() -> bytes:
+    """Return a request for the delegation tokens of no owner: it shows whether a broker has any."""
+    return DESCRIBE_TOKENS.body(owners=[])
+
+
+def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
+    """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
+    listed = by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
+    return LIST_OFFSETS.body(replicaId=_DEBUGGING_REPLICA, topics=listed)
+
+
+def by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
+    """Return topics, each with its partitions; `name` is the field of the topic's name."""
+    topics: Dict[str, list] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return [{name: topic, "partitions": listed} for topic, listed in topics.items()]
+
+
+# --- answers ---------------------------------------------------------------------------------------------
+
+
+def read(request: Request, answer: bytes) -> Dict[str, Any]:
+    """Return the fields of an answer. Raises MalformedAnswer."""
+    try:
+        return messages.decode(f"{request.name}Response", request.version, answer)
+    except messages.MessageError as error:
+        raise MalformedAnswer(request, error) from error
+
+
+class ConfigsReader:
+    """Reads the answers of one broker to DescribeConfigs.
+
+    A broker lists all configs of each topic in one order, and most have the same bytes as those of an earlier topic.
+    An encoded config shows where it ends, so that equal bytes are an equal config: it is decoded once.
+    """
+
+    _KEPT = 8  # values of the config at one place of the list
+
+    def __init__(self) -> None:
+        answer = "DescribeConfigsResponse", DESCRIBE_CONFIGS.version
+        self._read_head = messages.head_reader(*answer, "results")
+        self._read_resource = messages.head_reader(*answer, "results", "configs")
+        self._read_config = messages.reader(*answer, "results", "configs")
+        self._known: Dict[int, List[Tuple[bytes, Dict[str, Any]]]] = {}
+
+    def read(self, answer: bytes) -> List[Dict[str, Any]]:
+        """Return `results`; they share configs. Raises MalformedAnswer."""
+        try:
+            _head, at = self._read_head(answer, 0)
+            count, at = messages.read_length(answer, at)
+            results = []
+            for _result in range(count):
+                result, at = self._read_resource(answer, at)
+                result["configs"], at = self._configs(answer, at)
+                at = _without_tags(answer, at)
+                results.append(result)
+            at = _without_tags(answer, at)
+        except messages.UNFIT as error:
+            raise MalformedAnswer(DESCRIBE_CONFIGS, error) from error
+        _check_end(DESCRIBE_CONFIGS, answer, at)
+        return results
+
+    def _configs(self, answer: bytes, at: int) -> Tuple[List[Dict[str, Any]], int]:
+        count, at = messages.read_length(answer, at)
+        configs = []
+        for number in range(count):
+            known = self._known.setdefault(number, [])
+            found = next((one for one in known if answer.startswith(one[0], at)), None)
+            if found is None:
+                config, end = self._read_config(answer, at)
+                found = (answer[at:end], config)
+                known.insert(0, found)
+                del known[self._KEPT :]
+            at += len(found[0])
+            configs.append(found[1])
+        return configs, at
+
+
+def _without_tags(answer: bytes, at: int) -> int:
+    tags, at = messages.read_unsigned_varint(answer, at)
+    if tags:
+        raise ValueError(f"{tags} tagged fields, expected none")
+    return at
+
+
+class MetadataAnswer:
+    """Metadata's answer, read topic by topic. Raises MalformedAnswer.
+
+    :ivar head: the fields except `topics`
+    :ivar topics_left: how many topics are still to be read
+    :ivar position: of the next topic in the answer
+    """
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self._read_topic = messages.reader("MetadataResponse", METADATA.version, "topics")
+        self.head: Dict[str, Any] = {}
+        try:
+            self.head, position = messages.head_reader("MetadataResponse", METADATA.version, "topics")(answer, 0)
+            self.topics_left, self.position = messages.read_length(answer, position)
+        except messages.UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+
+    def read_topic(self) -> Dict[str, Any]:
+        """Return the next topic."""
+        try:
+            topic, self.position = self._read_topic(self.answer, self.position)
+        except messages.UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+        self.topics_left -= 1
+        return topic
+
+    def check_end(self) -> None:
+        """Check that nothing follows the topics."""
+        try:
+            tags, position = messages.read_unsigned_varint(self.answer, self.position)
+        except messages.UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+        if tags:
+            raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
+        _check_end(METADATA, self.answer, position)
+
+
+def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
+    """Return the fields of Metadata's answer except `topics`, and an iterator of the topics. Both raise
+    MalformedAnswer."""
+    metadata_answer = MetadataAnswer(answer)
+    return metadata_answer.head, _topics(metadata_answer)
+
+
+def _topics(answer):
+    while answer.topics_left > 0:
+        yield answer.read_topic()
+    answer.check_end()
+
+
+def _check_end(request: Request, answer: bytes, end: int) -> None:
+    if end != len(answer):
+        raise MalformedAnswer(request, f"{len(answer)} bytes, {end} of them read")

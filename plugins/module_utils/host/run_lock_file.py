@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The run lock of one cluster on a host: which run may change the host. Standard library only.
+
+A run lock changes only under the host's lock, which a restart holds while it runs. So a restart that holds the lock
+and finds its own run's lock may act until it releases the host's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import RunLock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+
+
+class RunLockError(RuntimeError):
+    """This run may not take a run lock, or does not hold it; the text is for the operator."""
+
+
+def read(path: str) -> RunLock | None:
+    """Return the run lock in a host's directory, None if there is none, {"error": ...} if it cannot be read."""
+    return host_state.read_json(os.path.join(path, host_state.RUN_LOCK))
+
+
+def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
+    """Write the run lock `wanted` into a host's directory and return it.
+
+    It replaces a lock with a lower number. With `seen` (on the arbiter: {number, run}, {} for none) it replaces only
+    that lock. Raises RunLockError if another run was faster or the file cannot be read, host_state.Held while a restart
+    runs.
+    """
+    with host_state.locked(path):
+        current = read(path) or {}
+        if current.get("error"):
+            raise RunLockError(current["error"])
+        number, run = current.get("number"), current.get("run")
+        if (number, run) == (wanted["number"], wanted["run"]):
+            return current
+        moved = seen is not None and (number, run) != (seen.get("number"), seen.get("run"))
+        if moved or (number or 0) >= wanted["number"]:
+            raise RunLockError(f"{run_lock.holder(current)} was faster: this run has changed nothing")
+        host_state.write_json(os.path.join(path, host_state.RUN_LOCK), wanted)
+        event = {key: wanted.get(key) for key in ("number", "direction", "target", "excluded", "user", "host")}
+        host_state.note(path, "locked", wanted["run"], **event, over=None if current.get("closed") else run)
+    return wanted
+
+
+def close(path: str, run: str, how: str, advice: str = "") -> bool:
+    """Close this run's lock in a host's directory; `how` the run ended goes into the journal. Return if it was open.
+
+    `advice`: the next step that the run gave the operator."""
+    current = read(path) or {}
+    if current.get("run") != run or current.get("closed"):
+        return False
+    with host_state.locked(path):
+        closed = {**current, "closed": True, "how": how, "advice": advice}
+        host_state.write_json(os.path.join(path, host_state.RUN_LOCK), closed)
+        host_state.note(path, "ended", run, how=how)
+    return True
+
+
+def require(path: str, run: str) -> None:
+    """Raise RunLockError unless this run holds the host's run lock, and it is open. Call this under the host's lock."""
+    current = read(path) or {}
+    if current.get("run") == run and not current.get("closed"):
+        return
+    if current.get("error"):
+        raise RunLockError(current["error"])
+    raise RunLockError(
+        f"this host is locked by {run_lock.holder(current)}"
+        if current
+        else "this run does not hold the run lock of this host"
+    )
+
+
+def allow(state_dir: str, cluster_id: str | None, run: str | None) -> None:
+    """Raise RunLockError unless this host may be changed: by the run that holds its open lock, or, without a run, while
+    no run holds one. A host without a directory of the cluster has no lock; without a cluster id nothing is known."""
+    if not cluster_id:
+        return
+    path = host_state.path_of(state_dir, cluster_id)
+    if run:
+        require(path, run)
+        return
+    current = read(path) or {}
+    if current.get("error"):
+        raise RunLockError(current["error"])
+    if current and not current.get("closed"):
+        raise RunLockError(f"this host is locked by {run_lock.holder(current)}. Wait until that run has ended")

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The base class of modules that reassign partitions and update features: connection options, the cluster, errors."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import CONNECTION
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import AddressError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+
+
+class AdminModule(AnsibleModule):
+    """An AnsibleModule with connection options. It needs the standard library alone.
+
+    `changes`: whether it changes the cluster, and so refuses under another run's open lock.
+    """
+
+    def __init__(self, argument_spec: Mapping[str, Any], changes: bool = False, **kwargs: Any):
+        spec = {**CONNECTION, "cluster_id": {"type": "str"}, **argument_spec}
+        if changes:
+            spec.update({"run": {"type": "str"}, **host_state.OPTIONS})
+        super().__init__(argument_spec=spec, supports_check_mode=True, **kwargs)
+        self._changes = changes
+
+    def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
+        """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""
+        try:
+            connections = cluster.Connections.from_options(self.params)
+            admin = ClusterAdmin(
+                connections.bootstrap, connections.client, connections.timeout, self.params["cluster_id"]
+            )
+            if self._changes:
+                self._require_no_other_run(admin.cluster_id)
+            result = work(admin, connections)
+        except run_lock_file.RunLockError as error:
+            self.fail_json(msg=f"{error}. Nothing was changed")
+        except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
+            self.fail_json(msg=mask(str(error)))
+        self.exit_json(**{"changed": False, **result})
+
+    def _require_no_other_run(self, cluster_id: str) -> None:
+        """Raise RunLockError where this host keeps the open run lock of another run."""
+        state_dir, run = self.params["state_dir"], self.params["run"]
+        lock = run_lock_file.read(host_state.path_of(state_dir, cluster_id)) or {}
+        # the probe host need not be a host of the cluster, and then has no lock
+        run_lock_file.allow(state_dir, cluster_id, run if run and lock.get("run") == run else None)
+
+
+def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:
+    """Return the data of znodes, None for one that does not exist; all None without a connect string.
+
+    Raises WireError, SecurityError.
+    """
+    if connections.zookeeper is None:
+        return dict.fromkeys(paths)
+    found = zk_wire.read_znodes(connections.zookeeper, paths, connections.zookeeper_client, connections.timeout)
+    return {path: value[0] if value else None for path, value in found.items()}

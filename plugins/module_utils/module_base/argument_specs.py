@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Argument specs of the options that modules share. Their documentation is doc_fragments/connection.py."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
+    SASL_MECHANISMS,
+    SECURITY_PROTOCOLS,
+)
+
+_SSL: Dict[str, Dict[str, Any]] = {
+    "cafile": {"type": "path"},
+    "certfile": {"type": "path"},
+    "keyfile": {"type": "path", "no_log": False},
+    "keypassword": {"type": "str", "no_log": True},
+    "verify": {"type": "bool", "default": True},
+    "check_hostname": {"type": "bool", "default": True},
+}
+
+CLIENT_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "security_protocol": {"type": "str", "default": "PLAINTEXT", "choices": list(SECURITY_PROTOCOLS)},
+    "sasl_mechanism": {"type": "str", "choices": list(SASL_MECHANISMS)},
+    "sasl_username": {"type": "str"},
+    "sasl_password": {"type": "str", "no_log": True},
+    **{f"ssl_{name}": spec for name, spec in _SSL.items()},
+}
+"""Suboptions of `client` and `controller_client`; security.Security.from_options reads them."""
+
+ZOOKEEPER_CLIENT_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "use_tls": {"type": "bool", "default": False},
+    **_SSL,
+    "auth": {"type": "str", "no_log": True},
+    "sasl_mechanism": {"type": "str", "choices": ["DIGEST-MD5", "GSSAPI"]},
+    "sasl_username": {"type": "str"},
+    "sasl_password": {"type": "str", "no_log": True},
+}
+"""Suboptions of `zookeeper_client`; security.ZkSecurity.from_options reads them."""
+
+CONNECTION: Dict[str, Dict[str, Any]] = {
+    "bootstrap_servers": {"type": "list", "elements": "str", "required": True},
+    "client": {"type": "dict", "options": CLIENT_OPTIONS},
+    "controller_client": {"type": "dict", "options": CLIENT_OPTIONS},
+    "zookeeper_connect": {"type": "str"},
+    "zookeeper_client": {"type": "dict", "options": ZOOKEEPER_CLIENT_OPTIONS},
+    "timeout": {"type": "float", "default": 5.0},
+}
+"""How to reach the cluster; the doc fragment quorumshift.kafka.connection documents exactly these."""

@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read brokers, partitions, in-sync replicas and configs from the brokers (Metadata, DescribeConfigs)."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError
+
+try:
+    from confluent_kafka import KafkaError, KafkaException, TopicCollection
+    from confluent_kafka.admin import AdminClient, ConfigResource
+except ImportError:  # probe_module reports it
+    AdminClient = None  # type: ignore[misc, assignment]
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+_BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
+
+
+def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Topics:
+    """Return {reached, error, brokers: {id: "host:port"}, partitions: {topic: {partition: {leader, replicas, isr}}}}.
+
+    Ids are ints in values and str as keys, as in JSON. A leader of -1 is an offline partition.
+    """
+    try:
+        metadata = admin(bootstrap, client, timeout).list_topics(timeout=timeout)
+    except KafkaException as error:
+        return {"reached": False, "error": f"the brokers' metadata could not be read: {error.args[0].str()}"}
+    return {
+        "reached": True,
+        "brokers": {str(broker.id): str(HostPort(broker.host, broker.port)) for broker in metadata.brokers.values()},
+        "controller_id": metadata.controller_id,
+        "cluster_id": metadata.cluster_id,
+        "partitions": {
+            name: {
+                str(number): {"leader": partition.leader, "replicas": partition.replicas, "isr": partition.isrs}
+                for number, partition in topic.partitions.items()
+            }
+            for name, topic in metadata.topics.items()
+        },
+    }
+
+
+def cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
+    """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
+    admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
+    try:
+        return admin_client.describe_cluster(request_timeout=timeout).result().cluster_id
+    except KafkaException:
+        return None
+
+
+def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
+    """Return the partitions as this broker serves them, in the form of `read` (librdkafka asks any broker).
+
+    Raises socket_wire.WireError, SecurityError.
+    """
+    with KafkaConnection(address, client, timeout) as connection:
+        request = broker_requests.METADATA
+        body = broker_requests.metadata(None)
+        largest = broker_requests.LARGEST_METADATA
+        answer = connection.request(request.api_key, request.version, body, request.name, timeout, largest)
+    try:
+        _head, served = broker_requests.read_metadata(answer)
+        return {
+            topic["name"]: {
+                str(partition["partitionIndex"]): {
+                    "leader": partition["leaderId"],
+                    "replicas": partition["replicaNodes"],
+                    "isr": partition["isrNodes"],
+                }
+                for partition in topic["partitions"]
+            }
+            for topic in served
+            if not topic["errorCode"]
+        }
+    except broker_requests.MalformedAnswer as error:
+        raise ProtocolError(address, str(error)) from error
+
+
+def merged(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> Topics:
+    """Return `found` (of `read`) with the worst state of each partition in any of `views` ({host: partitions}), and
+    `differ`: {hosts, partitions: those whose in-sync replicas differ between the views}.
+
+    Brokers in migration mode receive changes in another way than those in KRaft mode, and may have missed some.
+    """
+    partitions, differ = {}, set()
+    for topic, numbers in found["partitions"].items():
+        if all(view.get(topic) == numbers for view in views.values()):
+            partitions[topic] = numbers
+            continue
+        partitions[topic] = {}
+        for number, partition in numbers.items():
+            seen = [view[topic][number] for view in views.values() if number in view.get(topic, {})]
+            isrs = [set(other["isr"]) for other in seen]
+            if any(isr != isrs[0] for isr in isrs):
+                differ.add(f"{topic}-{number}")
+            everywhere = set(partition["isr"]).intersection(*isrs)
+            lowest = min([partition["leader"], *(other["leader"] for other in seen)])
+            partitions[topic][number] = {
+                **partition,
+                "leader": lowest if lowest < 0 else partition["leader"],
+                "isr": [broker for broker in partition["isr"] if broker in everywhere],
+            }
+    return {**found, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
+
+
+def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
+    """Return each topic's effective min.insync.replicas; see `settings`."""
+    return {name: int(value) for name, value in settings(bootstrap, client, names, MIN_ISR, timeout).items()}
+
+
+def settings(
+    bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], key: str, timeout: float
+) -> dict[str, str]:
+    """Return the effective value of a setting of each topic; a topic that was deleted meanwhile is left out.
+
+    Raises KafkaException.
+    """
+    admin_client, found, wanted = admin(bootstrap, client, timeout), {}, list(names)
+    for start in range(0, len(wanted), _BATCH):
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted[start : start + _BATCH]]
+        answers = admin_client.describe_configs(resources, request_timeout=timeout)
+        for resource, future in answers.items():
+            try:
+                found[resource.name] = future.result()[key].value
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+    return found
+
+
+def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float) -> dict[str, Any]:
+    """Return a broker's running configuration, {key: value}; secrets are None. Raises KafkaException."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
+    admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
+    answers = admin_client.describe_configs([resource], request_timeout=timeout)
+    return {key: entry.value for key, entry in answers[resource].result().items()}
+
+
+def is_denied(error: Any) -> bool:
+    """Return whether a KafkaException says that the principal lacks a right, not that no answer came in time."""
+    return error.args[0].code() in (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
+    """Return the authorized operations of the client's principal (KIP-430): {cluster: [operation], topics: {name:
+    [operation]}} with AclOperation's names, or {error}. A topic without DESCRIBE has none; a topic that was deleted
+    meanwhile is left out."""
+    admin_client, wanted = admin(bootstrap, client, timeout), list(names)
+    options = {"include_authorized_operations": True, "request_timeout": timeout}
+    try:
+        cluster = _names(admin_client.describe_cluster(**options).result())
+        allowed: dict[str, list[str]] = {}
+        for start in range(0, len(wanted), _BATCH):
+            batch = TopicCollection(wanted[start : start + _BATCH])
+            for name, future in admin_client.describe_topics(batch, **options).items():
+                try:
+                    allowed[name] = _names(future.result())
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        allowed[name] = []
+                    elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+    except KafkaException as error:
+        return {"error": error.args[0].str()}
+    return {"cluster": cluster, "topics": allowed}
+
+
+def _names(described: Any) -> list[str]:
+    return sorted(operation.name for operation in described.authorized_operations or ())
+
+
+def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Any:
+    """Return a confluent-kafka AdminClient that prints none of librdkafka's log lines."""
+    return AdminClient(
+        {
+            **client.librdkafka(),
+            "bootstrap.servers": ",".join(str(server) for server in bootstrap),
+            "client.id": "quorumshift",
+            "socket.timeout.ms": int(timeout * 1000),
+            "log_level": 0,
+        }
+    )

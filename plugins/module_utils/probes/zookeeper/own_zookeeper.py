@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read ZooKeeper from a broker's host with the broker's own properties. Standard library only.
+
+The znodes read here are world-readable under Kafka's own ACLs (ZkData.defaultAcls), so no SASL is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import config_providers, node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, Tls, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values, properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
+    AddressError,
+    ZkConnect,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.zk_wire import NoNode, WireError, ZkConnection
+
+_SSL = "zookeeper.ssl."
+
+
+def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
+    """Return {migration: see zookeeper.znodes.migration, or None; controller: {broker_id, ephemeral} or None; brokers:
+    ids in /brokers/ids, as text}.
+
+    The server first catches up with its leader, so the data is not older than the call. Raises AddressError,
+    SecurityError for unusable properties, znodes.ZnodeError, WireError.
+    """
+    connect, security = connection(values)
+    with ZkConnection(connect, security, timeout) as client:
+        client.sync()
+        migration, controller = (_get(client, path) for path in (znodes.MIGRATION, znodes.CONTROLLER))
+        return {
+            "migration": znodes.migration(migration[0]) if migration else None,
+            "controller": {
+                "broker_id": znodes.controller(controller[0])["broker_id"],
+                "ephemeral": bool(controller[1].ephemeral_owner),
+            }
+            if controller
+            else None,
+            "brokers": client.children("/brokers/ids"),
+        }
+
+
+def session(
+    connect: ZkConnect, security: ZkSecurity, node_id: int, timeout: float = 10.0
+) -> tuple[int | None, str | None]:
+    """Return the session that owns /brokers/ids/<node id>, and the id in /cluster/id; None for what does not exist.
+
+    Raises SecurityError, znodes.ZnodeError, WireError.
+    """
+    with ZkConnection(connect, security, timeout) as client:
+        client.sync()
+        broker, cluster = (_get(client, path) for path in (f"/brokers/ids/{node_id}", "/cluster/id"))
+        return (
+            broker[1].ephemeral_owner if broker else None,
+            znodes.cluster_id(cluster[0]) if cluster else None,
+        )
+
+
+def why_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
+    """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
+    try:
+        gather(config_providers.effective(node.read_properties(config_file), service_name), timeout)
+    except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
+        return str(error)
+    return None
+
+
+def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
+    """Return the ZooKeeper connection in a broker's properties: servers and chroot, TLS.
+
+    The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
+    naming the property.
+    """
+    values = _resolved(values)
+    connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
+    if not config_values.is_true(values, _SSL + "client.enable"):
+        return connect, ZkSecurity()
+    check_hostname = config_values.get(values, _SSL + "endpoint.identification.algorithm").upper() == "HTTPS"
+    certificate = _pem(values, "keystore")
+    tls = Tls(
+        cafile=_pem(values, "truststore"),
+        certfile=certificate,
+        keypassword=config_values.get(values, _SSL + "keystore.password") or None if certificate else None,
+        check_hostname=check_hostname,
+        option="zookeeper",
+        prefix="ssl.",
+    )
+    return connect, ZkSecurity(tls=tls)
+
+
+def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
+    plain, variables = config_providers.resolved(values, None)
+    for one in variables:
+        if one.why and one.key.startswith("zookeeper."):
+            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why}")
+    return plain
+
+
+def _pem(values: Mapping[str, str], store: str) -> str | None:
+    key = f"{_SSL}{store}.location"
+    path = config_values.get(values, key) or None
+    if path and config_values.get(values, f"{_SSL}{store}.type").upper() != "PEM" and not path.endswith(".pem"):
+        raise SecurityError(f"{key}: {path} is not a PEM file, and Python's standard library reads no other store")
+    return path
+
+
+def _get(client: ZkConnection, path: str) -> tuple | None:
+    try:
+        return client.get(path)
+    except NoNode:
+        return None

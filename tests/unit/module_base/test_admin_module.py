@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules that change a cluster refuse under the open run lock of another run, on a host that has a lock."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import run_lock_file
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import admin_module
+
+CLUSTER = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
+LOCK = {"number": 1, "run": "r1", "direction": "restart", "target": None, "user": "ops", "host": "h", "since": 1.0}
+
+
+class Module(admin_module.AdminModule):
+    """The rule alone."""
+
+    def __init__(self, state_dir, run):
+        self.params = {"state_dir": str(state_dir), "run": run}
+
+
+@pytest.mark.parametrize(
+    ("lock", "run", "said"),
+    [
+        (None, None, None),
+        (None, "r1", None),
+        ({"closed": True}, None, None),
+        ({"closed": True}, "r2", None),
+        ({"closed": False}, "r1", None),
+        ({"closed": False}, None, "is locked by run r1"),
+        ({"closed": False}, "r2", "is locked by run r1"),
+        ({"closed": True}, "r1", "is locked by run r1"),
+        ("not JSON", None, "run_lock.json"),
+        ("not JSON", "r1", "run_lock.json"),
+    ],
+)
+def test_who_may_change_the_cluster(tmp_path, lock, run, said):
+    if lock is not None:
+        (tmp_path / CLUSTER).mkdir()
+        text = lock if isinstance(lock, str) else json.dumps({**LOCK, **lock})
+        (tmp_path / CLUSTER / "run_lock.json").write_text(text)
+    if said is None:
+        Module(tmp_path, run)._require_no_other_run(CLUSTER)
+        return
+    with pytest.raises(run_lock_file.RunLockError, match=said):
+        Module(tmp_path, run)._require_no_other_run(CLUSTER)
