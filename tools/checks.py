@@ -132,6 +132,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("ruff check", tool("ruff", "check", "."), 120),
         Step("ruff format", tool("ruff", "format", "--check", "."), 120),
         Step("types", tool("mypy"), 300),
+        Step("imports", tool("lint-imports", "--no-cache"), 120, env={"PYTHONPATH": str(ROOT / ".build")}),
         Step("shellcheck", script("shell_files", "shellcheck"), 120),
         Step("prose", script("prose"), 120),
         Step("yamllint", tool("yamllint", "--strict", "."), 120),

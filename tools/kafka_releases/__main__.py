@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases
 
-from . import jars, table
+from tools.kafka_releases import jars, table
 
 PARALLEL = 4
 TARGET = jars.ROOT / "plugins" / "module_utils" / "core" / "releases" / "kafka_releases.py"
