@@ -1,5 +1,5 @@
 # Entry points of a checkout. They write only to .venv, .build and build; `make clean` removes these.
-# tools/checks.py has the checks, extensions/molecule/testbed the testbed.
+# tools/checks.py has the checks, tests/system/testbed the testbed.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
-TESTBED := $(PY) extensions/molecule/testbed/testbed.py
+TESTBED := $(PY) -m tests.system.testbed
 CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
@@ -16,7 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft under load
-	@$(PY) -m tools.demo
+	@$(PY) -m tests.system.demo
 
 model: setup ## 10,000 random histories of a migration through the gates: no wrong verdict; make model SEED=7 plays one again
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)

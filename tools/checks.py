@@ -65,6 +65,10 @@ def script(name: str, *arguments: str) -> tuple[str, ...]:
     return (PYTHON, "-m", f"tools.{name}", *arguments)
 
 
+def system_test(name: str, *arguments: str) -> tuple[str, ...]:
+    return (PYTHON, "-m", f"tests.system.{name}", *arguments)
+
+
 def scenario(name: str, limit_s: int) -> Step:
     """Return the step of a molecule scenario."""
     # molecule's default directory is in the home directory and shared by all checkouts of the same name
@@ -84,8 +88,8 @@ DOCS_ENV = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build")}
 
 
 def testbed_tests(*patterns: str) -> list[str]:
-    """Return the files of tests/e2e that match, as paths from the checkout's root."""
-    paths = (path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py"))
+    """Return the files of tests/system/e2e that match, as paths from the checkout's root."""
+    paths = (path for pattern in patterns for path in (ROOT / "tests" / "system" / "e2e").glob(f"test_{pattern}.py"))
     return sorted(path.relative_to(ROOT).as_posix() for path in paths)
 
 
@@ -100,21 +104,21 @@ _NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *LO
 OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
-    "tests/e2e/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
+    "tests/system/e2e/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
 ]
 
 
-TESTBED = "extensions/molecule/testbed/testbed.py"
-TESTBED_DOWN = Step("testbed down", (PYTHON, TESTBED, "down"), 120)
+TESTBED = (PYTHON, "-m", "tests.system.testbed")
+TESTBED_DOWN = Step("testbed down", (*TESTBED, "down"), 120)
 
 
 def on_the_testbed(tests: list[str], limit_s: int, variant: str = "default") -> tuple[Step, ...]:
     """Return the steps of tests on a testbed that is up only for them."""
     env, suffix = {"TESTBED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
     return (
-        Step(f"testbed up{suffix}", (PYTHON, TESTBED, "up"), 1200, env=env),
+        Step(f"testbed up{suffix}", (*TESTBED, "up"), 1200, env=env),
         Step(f"pytest{suffix}", (*PYTEST, *tests), limit_s, counts_tests=True, env=env),
-        Step(f"testbed down{suffix}", (PYTHON, TESTBED, "down"), 120, env=env),
+        Step(f"testbed down{suffix}", (*TESTBED, "down"), 120, env=env),
     )
 
 
@@ -122,8 +126,8 @@ def crash_tests(name: str, limit_s: int, *options: str, variant: str = "default"
     """Return the steps of a migration or rollback that is killed repeatedly."""
     env = {"TESTBED_VARIANT": variant}
     return (
-        Step(name, (PYTHON, "-m", "tools.crash_tests", *options), limit_s, env=env),
-        Step("testbed down", (PYTHON, TESTBED, "down"), 120, env=env),
+        Step(name, system_test("crash", *options), limit_s, env=env),
+        Step("testbed down", (*TESTBED, "down"), 120, env=env),
     )
 
 
@@ -147,12 +151,12 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
     "integration": (
-        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("jars", (*TESTBED, "jars"), 900),
         # the tests wait more than they compute; a file's tests share servers
         Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
     ),
     "test-files": (
-        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("jars", (*TESTBED, "jars"), 900),
         Step(
             "pytest",
             (*PYTEST, "tests/integration/test_files_against_java.py"),
@@ -162,7 +166,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "test-releases": (
-        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("jars", (*TESTBED, "jars"), 900),
         Step("table of releases", script("kafka_releases", "--check"), 2400),
         Step(
             "pytest",
@@ -180,11 +184,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "spark": (
-        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("jars", (*TESTBED, "jars"), 900),
         Step("pytest", (*PYTEST, "tests/spark", f"--ignore={STANDALONE}"), 3600, counts_tests=True),
     ),
     "spark-standalone": (
-        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("jars", (*TESTBED, "jars"), 900),
         Step("pytest", (*PYTEST, STANDALONE), 2400, counts_tests=True),
     ),
     "model": (
@@ -207,10 +211,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "failure-proof": (Step("every failure", script("failure_proof"), 28800),),
     "failure-sample": (Step("a sample of failures", script("failure_proof", "--sample"), 600),),
-    "drill": (Step("migrations with injected faults", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
+    "drill": (Step("migrations with injected faults", system_test("drill"), 4500), TESTBED_DOWN),
     "journey": (
-        Step("journey", script("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
-        Step("testbed down, journey", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "journey"}),
+        Step("journey", system_test("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
+        Step("testbed down, journey", (*TESTBED, "down"), 120, env={"TESTBED_VARIANT": "journey"}),
     ),
     "simulate": (
         Step("100,000 moves with faults", (PYTHON, "-m", "tools.cut_simulation"), 3600),
@@ -221,20 +225,20 @@ PARTS: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "zk-to-zk": (
-        Step("testbed reset, ensembles", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
-        Step("moves with drills", (PYTHON, "-m", "tools.zk_to_zk"), 4500, env={"TESTBED_VARIANT": "ensembles"}),
-        Step("testbed reset again", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("testbed reset, ensembles", (*TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("moves with drills", system_test("zk_move"), 4500, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("testbed reset again", (*TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
         Step(
             "a host dies in the cut",
-            (PYTHON, "-m", "tools.zk_to_zk", "--no-drills", "--dead-host"),
+            system_test("zk_move", "--no-drills", "--dead-host"),
             2700,
             env={"TESTBED_VARIANT": "ensembles"},
         ),
-        Step("testbed down, ensembles", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("testbed down, ensembles", (*TESTBED, "down"), 120, env={"TESTBED_VARIANT": "ensembles"}),
     ),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-e2e": (
-        Step("failover", script("demo", "--failover"), 1800),
+        Step("failover", system_test("demo", "--failover"), 1800),
         *on_the_testbed(OTHER_TESTS, 2700),
     ),
     "test-verify": on_the_testbed(VERIFY_TESTS, 4200),

@@ -272,13 +272,13 @@ def checks_table() -> str:
 def provoked() -> dict[str, list[str]]:
     """Return {check id: where tests provoke its finding}.
 
-    Files of tests/e2e, by the mark `provokes`, and molecule scenarios that assert the finding, `[id] ...`.
+    Files of tests/system/e2e, by the mark `provokes`, and molecule scenarios that assert the finding, `[id] ...`.
     """
     places: dict[str, set[str]] = {}
     for path in (ROOT / "extensions" / "molecule").glob("*/converge.yml"):
         for check in re.findall(r"'\[(\w+)\] ", path.read_text(encoding="utf-8")):
             places.setdefault(check, set()).add(f"scenario {path.parent.name}")
-    for path in sorted((ROOT / "tests" / "e2e").glob("test_*.py")):
+    for path in sorted((ROOT / "tests" / "system" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
                 for one in node.args:

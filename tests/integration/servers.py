@@ -62,7 +62,7 @@ def kafka_libs() -> pathlib.Path:
     named = os.environ.get("QUORUMSHIFT_KAFKA_LIBS")
     libs = pathlib.Path(named) if named else BUILD / "kafka" / "libs"
     if not named and not (libs / ".complete").exists():
-        raise FileNotFoundError(f"{libs} is incomplete: run `extensions/molecule/testbed/testbed.py jars`")
+        raise FileNotFoundError(f"{libs} is incomplete: run `python -m tests.system.testbed jars`")
     return libs
 
 
@@ -505,8 +505,8 @@ def _log4j(home: pathlib.Path) -> str:
 
 def libs_of(release: str) -> pathlib.Path:
     """Return the directory of the jars of another release of Kafka, resolved by Maven at first."""
-    script = BUILD.parent / "extensions" / "molecule" / "testbed" / "testbed.py"
-    subprocess.run([sys.executable, str(script), "jars", release], check=True, timeout=900)
+    argv = [sys.executable, "-m", "tests.system.testbed", "jars", release]
+    subprocess.run(argv, cwd=BUILD.parent, check=True, timeout=900)
     return BUILD / f"kafka-{release}" / "libs"
 
 

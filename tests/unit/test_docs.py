@@ -313,7 +313,7 @@ def test_names_that_do_not_exist_are_found():
 
 ```
 .venv/bin/python -m pytest -q tests/unit/nothing.py tests/unit/core
-.venv/bin/python -m tools.nothing && .venv/bin/python -m tools.crash_tests
+.venv/bin/python -m tools.nothing && .venv/bin/python -m tests.system.crash
 make nowhere
 ```
 """

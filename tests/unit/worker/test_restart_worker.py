@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every outcome of a restart, on a simulated host: the final properties file, the running mode, the message.
 
-The same on real hosts: tests/e2e/test_auto_revert.py, tests/e2e/test_lost_worker.py.
+The same on real hosts: tests/system/e2e/test_auto_revert.py, tests/system/e2e/test_lost_worker.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The testbed's layouts: the default one has the collection's default names, the other one has none of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+DEFAULTS = yaml.safe_load((ROOT / "roles" / "quorumshift" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def layout(monkeypatch):
+    """A function that loads the module layout of a variant."""
+
+    def load(variant):
+        monkeypatch.setenv("TESTBED_VARIANT", variant)
+        spec = importlib.util.spec_from_file_location("layout", ROOT / "tests/system/testbed/layout.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "layout", module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.mark.parametrize("variant", ["default", "secure"])
+def test_the_default_layout_has_the_collections_defaults(layout, variant):
+    loaded = layout(variant)
+    assert loaded.LAYOUT.names == {name: DEFAULTS[name] for name in loaded.LAYOUT.names} and loaded.renamed() == {}
+    assert loaded.LAYOUT.metadata_log_dir == DEFAULTS["quorumshift_controller_log_dir"]
+
+
+def test_the_other_layout_has_none_of_the_collections_defaults(layout):
+    loaded = layout("other")
+    assert loaded.renamed() == loaded.LAYOUT.names
+    state_dirs = {host.state_dir or DEFAULTS["quorumshift_state_dir"] for host in loaded.HOSTS}
+    assert len(state_dirs) == 3 and {host.has_zookeeper for host in loaded.CONTROLLERS} == {True}
+
+
+def test_variants_share_no_state(layout):
+    loaded = [layout(variant) for variant in ("default", "secure", "other", "racks", "journey")]
+    assert len({one.TESTBED_ID for one in loaded}) == len({one.STATE for one in loaded}) == 5
+
+
+def test_the_racks_have_six_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):
+    """The seed's fixed assignments are over the first three brokers; in one rack they would keep its brokers apart."""
+    brokers = layout("racks").BROKERS
+    assert Counter(host.rack for host in brokers) == {"rack-a": 6, "rack-b": 6, "rack-c": 6}
+    assert len({host.rack for host in brokers[:3]}) == 3 and all(host.has_zookeeper for host in brokers[:3])

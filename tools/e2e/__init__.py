@@ -1,4 +1,0 @@
-# Copyright: (c) 2026, Quorumshift contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed and its faults, for tests/e2e and tools/drill."""
