@@ -16,10 +16,13 @@ COLLECTION = "ansible_collections.quorumshift.kafka"
 ACCELERATORS = {"crc32c"}
 
 
-def _imported_names(path: Path) -> Iterator[str]:
-    """Yield absolute dotted names; ``from a import b`` yields ``a.b``, which may be no module."""
-    package = [*COLLECTION.split("."), *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+def imported_names(source: str, name: str) -> Iterator[str]:
+    """Yield absolute dotted names that a file of the collection imports.
+
+    ``from a import b`` yields ``a.b``, which may be no module. ``name``: the file's path from the root.
+    """
+    package = [*COLLECTION.split("."), *Path(name).parent.parts]
+    for node in ast.walk(ast.parse(source, name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -55,7 +58,7 @@ def foreign_imports(path: Path) -> dict[str, Path]:
         if current in seen:
             continue
         seen.add(current)
-        for name in _imported_names(current):
+        for name in imported_names(current.read_text(encoding="utf-8"), str(current.relative_to(ROOT))):
             top = name.partition(".")[0]
             own = _own_file(name)
             if own:
