@@ -196,7 +196,7 @@ class Journey:
             " | grep -o 'kafka_2[.]13-[0-9.]*[0-9]' | head -n 1; done; true"
         )
         return {
-            host: sorted(line.rpartition("-")[2] for line in hosts.execute(host, script).splitlines())
+            host: sorted(line.rpartition("-")[2] for line in hosts.run(host, script).splitlines())
             for host in hosts.hosts
         }
 
@@ -209,7 +209,7 @@ class Journey:
         if level:
             return f"{features.METADATA_VERSION} {features.name_of(features.METADATA_VERSION, level[1])}"
         lines = {
-            hosts.execute(host, "grep -h ^inter.broker.protocol.version /etc/kafka/server.properties").strip()
+            hosts.run(host, "grep -h ^inter.broker.protocol.version /etc/kafka/server.properties")
             for host in hosts.brokers
         }
         return ", ".join(sorted(lines)).replace("=", " ")

@@ -111,7 +111,7 @@ class Demo:
         killed = time.time()
         # not `start`: systemd may still take the unit for active
         kill = "systemctl kill --signal=KILL kafka-controller"
-        TestbedInventory().execute(host, f"{kill}; systemctl restart kafka-controller")
+        TestbedInventory().run(host, f"{kill}; systemctl restart kafka-controller")
         deadline = time.monotonic() + FAILOVER_LIMIT_S
         while not self.observers.registered_since(host, killed):
             if time.monotonic() > deadline:

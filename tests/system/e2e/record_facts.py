@@ -36,6 +36,7 @@ from kazoo.exceptions import NoNodeError
 from kazoo.security import make_acl
 
 from tests.integration import servers
+from tests.system.testbed import ssh
 from tests.system.testbed.layout import ROOT
 from tests.system.testbed.running import Testbed
 from tests.system.testbed.waiting import nth, wait_for
@@ -117,7 +118,7 @@ def _forget_ssh(testbed: Testbed, host: str) -> None:
             if socket.is_socket():
                 socket.unlink(missing_ok=True)
     subprocess.run(
-        ["ssh", *testbed.variables["ansible_ssh_common_args"].split(), "-O", "exit", address],
+        ["ssh", *ssh.options(), "-O", "exit", address],
         capture_output=True,
         check=False,
     )

@@ -20,9 +20,8 @@ import time
 from contextlib import contextmanager
 from typing import Iterator
 
-from tests.system.testbed import cluster, image, jars, podman
-from tests.system.testbed.inventory import SSH_OPTIONS
-from tests.system.testbed.layout import BUILD, HOSTS, SSH_KEY, Network, TestbedError, host_named, require_known_variant
+from tests.system.testbed import cluster, image, jars, podman, ssh
+from tests.system.testbed.layout import BUILD, HOSTS, Network, TestbedError, host_named, require_known_variant
 
 
 @contextmanager
@@ -50,8 +49,7 @@ def _timed(done: str, begun: float) -> None:
 def _ssh(arguments: argparse.Namespace) -> None:
     host = host_named(arguments.host)
     address = Network().address(host)
-    options = [part for option in SSH_OPTIONS for part in ("-o", option)]
-    os.execvp("ssh", ["ssh", "-i", str(SSH_KEY), *options, f"root@{address}", *arguments.remote])
+    os.execvp("ssh", ssh.argv(address, *arguments.remote))
 
 
 def _status(_arguments: argparse.Namespace) -> None:
@@ -113,10 +111,10 @@ def main() -> int:
                 "releases", nargs="*", metavar="RELEASE", help="another release of Kafka, such as 4.1.1"
             )
     commands.add_parser("status", help="show the hosts and the cluster's health").set_defaults(run=_status)
-    ssh = commands.add_parser("ssh", help="open a shell or run a command on a host")
-    ssh.add_argument("host", metavar="HOST")
-    ssh.add_argument("remote", nargs=argparse.REMAINDER, metavar="COMMAND")
-    ssh.set_defaults(run=_ssh)
+    shell = commands.add_parser("ssh", help="open a shell or run a command on a host")
+    shell.add_argument("host", metavar="HOST")
+    shell.add_argument("remote", nargs=argparse.REMAINDER, metavar="COMMAND")
+    shell.set_defaults(run=_ssh)
     arguments = parser.parse_args()
     try:
         require_known_variant()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.system.testbed import podman, security
+from tests.system.testbed import podman, security, ssh
 from tests.system.testbed.layout import (
     ARTIFACTS,
     BROKERS,
@@ -36,23 +35,19 @@ from tests.system.testbed.layout import (
     renamed,
 )
 
-SSH_OPTIONS = (
-    "StrictHostKeyChecking=no",
-    "UserKnownHostsFile=/dev/null",
-    "LogLevel=ERROR",
-    "ControlMaster=auto",
-    "ControlPersist=60s",
-)
 CLIENTS_RATE = 200  # messages per second: enough to time a stall of a partition to a tenth of a second
 
 
 class TestbedInventory:
-    """The testbed's inventory: hosts with their addresses, and how clients connect."""
+    """The testbed's inventory: hosts with their addresses and variables, and how clients connect."""
 
     def __init__(self) -> None:
         tree = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]
         self.vars: dict[str, Any] = tree["vars"]
         groups = {name: group["hosts"] for name, group in tree["children"].items()}
+        self.groups = {name: sorted(hosts) for name, hosts in groups.items()}
+        nodes = [group for name, group in tree["children"].items() if name != "zookeeper"]
+        self.own = {host: {**group.get("vars", {}), **own} for group in nodes for host, own in group["hosts"].items()}
         self.brokers = {host: variables["ansible_host"] for host, variables in groups["kafka_broker"].items()}
         controllers = groups.get("kafka_controller", {})
         self.controllers = {host: variables["ansible_host"] for host, variables in controllers.items()}
@@ -68,22 +63,11 @@ class TestbedInventory:
 
     def ssh(self, host: str, *command: str, own: bool = False) -> list[str]:
         """Return the argv that runs a command on a host; `own`: over a new connection, not a shared one."""
-        options = ["-o", "ControlPath=none"] if own else []
-        options += shlex.split(self.vars["ansible_ssh_common_args"])
-        user = f"root@{self.hosts[host]}"  # also where the collection logs in as another user
-        return ["ssh", "-i", self.vars["ansible_ssh_private_key_file"], *options, user, *command]
+        return ssh.argv(self.hosts[host], *command, own=own)
 
-    def execute(self, host: str, *command: str, timeout_s: float = 30) -> str:
-        """Run a command on a host and return its output. Raise subprocess.CalledProcessError, TimeoutExpired."""
-        done = subprocess.run(
-            self.ssh(host, *command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-            timeout=timeout_s,
-        )
-        return done.stdout
+    def run(self, host: str, *command: str, check: bool = True, timeout_s: float = 30) -> str:
+        """Run a command on a host and return its output. Raise ssh.HostError, subprocess.TimeoutExpired."""
+        return ssh.run(self.hosts[host], *command, check=check, timeout_s=timeout_s)
 
     def keep_logs(self, directory: Path) -> None:
         """Save Kafka's and ZooKeeper's logs of every reachable host as `directory`/HOST.tar.gz."""
@@ -146,7 +130,7 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
     common = {
         "ansible_user": LOGIN,
         "ansible_ssh_private_key_file": str(SSH_KEY),
-        "ansible_ssh_common_args": " ".join(f"-o {option}" for option in SSH_OPTIONS),
+        "ansible_ssh_common_args": " ".join(f"-o {option}" for option in ssh.OPTIONS),
         "ansible_python_interpreter": "/usr/bin/python3",
         "quorumshift_zookeeper_connect": network.zookeeper_connect,
         "quorumshift_bootstrap_servers": network.bootstrap_servers,

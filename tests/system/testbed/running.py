@@ -38,7 +38,8 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 
 from tests.system import testbed
-from tests.system.testbed import control_process
+from tests.system.testbed import control_process, ssh
+from tests.system.testbed.inventory import TestbedInventory
 from tests.system.testbed.layout import INVENTORY, ROOT, STATE
 from tests.system.testbed.waiting import wait_for
 
@@ -70,16 +71,13 @@ class Ran(NamedTuple):
 
 
 class Testbed:
-    """This checkout's testbed, from its inventory."""
+    """This checkout's testbed: its inventory's hosts and what runs on them."""
 
     def __init__(self) -> None:
         self.control_process: dict[str, str] = {}  # the mark of the newest run
-        groups = yaml.safe_load(INVENTORY.read_text())["all"]
-        self.variables = groups["vars"]
-        self.groups = {name: sorted(group["hosts"]) for name, group in groups["children"].items()}
-        nodes = [group for name, group in groups["children"].items() if name != "zookeeper"]
-        self._own = {host: {**group.get("vars", {}), **own} for group in nodes for host, own in group["hosts"].items()}
-        self.addresses = {host: own["ansible_host"] for host, own in self._own.items()}
+        self.inventory = TestbedInventory()
+        self.variables, self.groups = self.inventory.vars, self.inventory.groups
+        self.addresses = self.inventory.hosts
 
     @property
     def brokers(self) -> list[str]:
@@ -92,12 +90,7 @@ class Testbed:
     def variable(self, name: str, host: str) -> str:
         """Return a host's variable `quorumshift_NAME`: its own, its group's, all hosts', or the default."""
         key = f"quorumshift_{name}"
-        return {**DEFAULTS, **self.variables, **self._own[host]}[key]
-
-    @property
-    def _ssh_options(self) -> list[str]:
-        given = shlex.split(self.variables["ansible_ssh_common_args"])
-        return ["-i", self.variables["ansible_ssh_private_key_file"], *given, "-o", "ConnectTimeout=60"]
+        return {**DEFAULTS, **self.variables, **self.inventory.own[host]}[key]
 
     def reset(self) -> None:
         """Reset the testbed to a freshly seeded cluster."""
@@ -107,27 +100,17 @@ class Testbed:
 
     def ssh(self, host: str, command: str) -> list[str]:
         """Return the argv that runs a shell command on a host."""
-        return ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command]
+        return self.inventory.ssh(host, command)
 
     def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
-        """Run a shell command on a host; return its output. Raise RuntimeError with the output if it fails."""
-        done = subprocess.run(
-            self.ssh(host, command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"{host}: {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
-        return done.stdout.strip()
+        """Run a shell command on a host; return its output. Raise ssh.HostError with the output if it fails."""
+        return self.inventory.run(host, command, check=check, timeout_s=timeout)
 
     def send(self, host: str, files: Iterable[pathlib.Path], directory: str) -> None:
         """Copy files of this machine into a directory of a host."""
         target = f"root@{self.addresses[host]}:{directory}"
         subprocess.run(
-            ["scp", "-q", *self._ssh_options, *map(str, files), target],
+            ["scp", "-q", *ssh.options(), *map(str, files), target],
             stdin=subprocess.DEVNULL,
             check=True,
             timeout=180,
@@ -184,17 +167,11 @@ class Testbed:
 
     def admin(self) -> AdminClient:
         """Return an admin client with the operator's rights."""
-        return AdminClient(self._client())
+        return AdminClient(self.inventory.librdkafka())
 
     def producer(self) -> Producer:
         """Return a producer with the operator's rights."""
-        return Producer({**self._client(), "acks": "all"})
-
-    def _client(self) -> dict[str, object]:
-        named = {"ssl_cafile": "ssl.ca.location"}
-        client = self.variables["quorumshift_client"].items()
-        given = {named.get(name, name.replace("_", ".")): value for name, value in client}
-        return {"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given}
+        return Producer(self.inventory.librdkafka(acks="all"))
 
     def grant_cluster_action(self) -> None:
         """Grant the controllers' principal ClusterAction, as the preflight demands; the secured testbed lacks it."""

@@ -79,7 +79,7 @@ class Bed:
     def run(self, host: str, *command: str) -> str:
         """Return the output of a command on a host, '' if it fails."""
         try:
-            return self.inventory.execute(host, *command, timeout_s=60).strip()
+            return self.inventory.run(host, *command, timeout_s=60)
         except (subprocess.SubprocessError, OSError):
             return ""
 
