@@ -13,9 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from tools.kafka_messages import HOME, ROOT, TARGET, module, of_jars, sources
 from tools.kafka_releases import jars
-
-from . import HOME, ROOT, TARGET, module, of_jars, sources
 
 
 def main() -> int:
