@@ -33,6 +33,7 @@ SILENT_S = 5.0  # without a delivery report although messages are in flight
 # An idempotent librdkafka producer can stop sending to a partition for good after a broker called its topic unknown.
 # The partition is proved to work when it acknowledges another producer's message so long after this one's first
 # unreported message: longer than librdkafka waits for an answer (socket.timeout.ms, 30 s), below delivery_timeout_s.
+# The transactional producer is alone on its topic, so after HELD_BACK_S it sends one message with another producer.
 HELD_BACK_S = 60.0
 OTHERS_AFTER_S = 45.0
 REPLACED_AT_MOST = 2  # producers of one client; what is held back after that fails as an application error
@@ -188,21 +189,34 @@ class Sender:
 
     def held_back(self) -> int | None:
         """Return the index of a partition to which the client sends nothing although it works; None: none."""
-        now = time.monotonic()
-        for index, since in self._silent_since.items():
-            if not self.unconfirmed_of[index] or now - since <= HELD_BACK_S:
-                continue
+        for index, since in self.silent().items():
             if self.context.acknowledged_others(index, self.keys.instance) - since > OTHERS_AFTER_S:
                 return index
         return None
 
+    def silent(self) -> dict[int, float]:
+        """Return {partition index: since when (monotonic)} of those that acknowledged nothing for HELD_BACK_S."""
+        now = time.monotonic()
+        return {
+            index: since
+            for index, since in self._silent_since.items()
+            if self.unconfirmed_of[index] and now - since > HELD_BACK_S
+        }
+
+    def number_of(self, index: int) -> int:
+        """Return the number of a partition within its topic."""
+        return self.keys.numbers[self.keys.indexes.index(index)]
+
+    def name_of(self, index: int) -> str:
+        """Return a partition's name, as `topic[number]`."""
+        return f"{self.keys.topic}[{self.number_of(index)}]"
+
     def give_up(self, index: int) -> None:
         """Drop the messages that are not acknowledged, and note why. They are indeterminate, as after a restart."""
-        number = self.keys.numbers[self.keys.indexes.index(index)]
         self.context.ledger.note(
             self.where,
             "HELD_BACK",
-            f"librdkafka sent nothing to {self.keys.topic}[{number}] for {HELD_BACK_S:g} s, while the partition "
+            f"librdkafka sent nothing to {self.name_of(index)} for {HELD_BACK_S:g} s, while the partition "
             "acknowledged another producer's messages: the producer was replaced",
         )
         self.producer.purge(in_queue=True, in_flight=True, blocking=False)

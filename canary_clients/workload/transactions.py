@@ -10,10 +10,15 @@ from typing import Any, Callable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from canary_clients.workload.context import Client, Context
-from canary_clients.workload.producers import Keys, Sender
+from canary_clients.workload.context import NEW_CLIENT, Client, Context
+from canary_clients.workload.producers import REPLACED_AT_MOST, Keys, Sender
 
 CALL_TIMEOUT_S = 10
+PROBE_KEYS = 900_200_000  # no other writer's keys
+
+
+class HeldBack(Exception):
+    """The client sent nothing to a partition that works. Its producer was purged, and another one takes its place."""
 
 
 class TransactionalSender(Sender):
@@ -50,7 +55,9 @@ class Transactional(Client):
         self.first_key = first_key
         self.per_transaction = max(1, round(rate * context.config.transaction_interval_s))
         self.number = 0
+        self.replaced = 0
         self._sender: TransactionalSender | None = None
+        self._probes: dict[int, Sender] = {}
 
     def work(self) -> None:
         interval = self.context.config.transaction_interval_s
@@ -77,6 +84,8 @@ class Transactional(Client):
             self._wait_for_reports(sender)
             self._finish(sender, ledger_ids, abort)
             return True
+        except HeldBack:
+            return False
         except KafkaException as e:
             return self._recover(sender, ledger_ids, e.args[0])
 
@@ -85,6 +94,34 @@ class Transactional(Client):
         while sender.unconfirmed and time.monotonic() < deadline:
             sender.producer.poll(0.02)
             sender.refresh_when_silent()
+            if self.replaced < REPLACED_AT_MOST:
+                self._replace_when_held_back(sender)
+        self._end_probes()
+
+    def _replace_when_held_back(self, sender: TransactionalSender) -> None:
+        """Ask with another producer whether a silent partition works. If it does, end this producer; raise HeldBack.
+
+        The next producer's InitProducerId aborts the open transaction, so its messages are indeterminate at most.
+        """
+        for index in sender.silent():
+            if index not in self._probes:
+                keys = Keys(self.context, "probe", self.topic, 1, PROBE_KEYS, [sender.number_of(index)])
+                self._probes[index] = Sender(self.context, f"{self.where} probe", keys, **NEW_CLIENT)
+                self._probes[index].send()
+        for probe in self._probes.values():
+            probe.producer.poll(0)
+        held_back = sender.held_back()
+        if held_back is not None:
+            self.replaced += 1
+            self._sender = None
+            sender.give_up(held_back)
+            self._end_probes()
+            raise HeldBack
+
+    def _end_probes(self) -> None:
+        for probe in self._probes.values():
+            probe.flush()
+        self._probes.clear()
 
     def _finish(self, sender: TransactionalSender, ledger_ids: list[int], abort: bool) -> None:
         if abort:
@@ -108,7 +145,9 @@ class Transactional(Client):
             except KafkaException as e:
                 error = e.args[0]
         # fatal: the messages stay indeterminate, and a new producer replaces this one
-        self.context.ledger.error(self.where, error.name(), f"transactional producer: {error.str()}")
+        waiting = ", ".join(map(sender.name_of, sender.silent()))
+        text = f"transactional producer: {error.str()}"
+        self.context.ledger.error(self.where, error.name(), f"{text}; silent: {waiting}" if waiting else text)
         sender.producer.purge()
         self._sender = None
         self.context.stopping.wait(1)
@@ -168,6 +207,8 @@ class Transactional(Client):
                     self._wait_for_reports(sender)
                     self._finish(sender, ledger_ids, abort=False)
                     return fences
+                except HeldBack:
+                    pass
                 except KafkaException as e:
                     self._recover(sender, ledger_ids, e.args[0])
                 finally:

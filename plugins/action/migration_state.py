@@ -67,7 +67,9 @@ class ActionModule(QuorumshiftAction):
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
-        finishes = not direction and screen.after(*self._newest(facts["nodes"], session))
+        finishes = (
+            None if direction or unproved else screen.after(detected.phase, *self._newest(facts["nodes"], session))
+        )
         if finishes:
             result["next"] = finishes._asdict()
         result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK

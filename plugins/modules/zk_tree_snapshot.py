@@ -32,6 +32,10 @@ options:
   zxid:
     description: The zxid that the log must reach. Required with O(state=present).
     type: int
+  log_from:
+    description:
+      - A zxid to which the log goes back, where the server still has it. Without it, to the snapshot.
+    type: int
   known:
     description: The snapshots that were seen with O(state=read), C({snapshot, zxid}) each.
     type: list
@@ -104,6 +108,7 @@ def main():
             "config_file": {"type": "path"},
             "cluster_id": {"type": "str", "required": True},
             "zxid": {"type": "int"},
+            "log_from": {"type": "int"},
             "known": {"type": "list", "elements": "dict", "default": []},
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
@@ -133,7 +138,8 @@ def present(given, check_mode):
     known = {int(one["snapshot"]): int(one["zxid"]) for one in given["known"]}
     target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
     values = own_zk_server.values_of(given["config_file"])
-    return {"changed": True, **zk_trees.take(values, target, given["zxid"], known, given["timeout_s"])._asdict()}
+    taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
+    return {"changed": True, **taken._asdict()}
 
 
 def absent(given, check_mode):

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from canary_clients.config import Config
 from canary_clients.ledger import ACKED, Clock, LedgerWriter
-from canary_clients.workload import producers
+from canary_clients.workload import producers, transactions
 from canary_clients.workload.context import Context
 from tests.integration import canary_broker
 from tests.integration.servers import wait_for
@@ -98,3 +98,43 @@ def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
     first.producer.purge()
     client.join(60)
     assert kept and not client.is_alive()
+
+
+def transactional(context):
+    (topic, _number) = next(iter(context.partitions))
+    return transactions.Transactional(context, "producer-txn", topic, 2, 10.0, 0)
+
+
+def test_a_transactional_producer_that_holds_back_is_replaced_once_a_probe_is_acknowledged(context, tmp_path):
+    client = transactional(context)
+    first = client._sender = client._start()
+    context.config = dataclasses.replace(context.config, linger_ms=5)
+    assert not client.transaction() and client._sender is None and client.replaced == 1
+    assert client.transaction() and client._sender is not first
+    context.ledger.flush()
+    noted, errors = notes(tmp_path)
+    assert errors == []
+    (replaced,) = [line for line in noted if line["code"] == "HELD_BACK"]
+    assert "[0] for 2 s" in replaced["text"] and replaced["where"] == "producer-txn"
+    # the first transaction is indeterminate; the probe's one message and the second transaction are acknowledged
+    each = client.per_transaction
+    acked = [row[0] for row in ACKED.iter_unpack((tmp_path / "acked.bin").read_bytes())]
+    assert acked == [each, *range(each + 1, 2 * each + 1)]
+
+
+def test_a_transactional_producer_is_kept_while_its_probe_is_not_acknowledged(context, tmp_path):
+    client = transactional(context)
+    sent = threading.Thread(target=client.transaction)
+    sent.start()
+    wait_for(lambda: client._probes, 60, "a probe")
+    began = time.monotonic()
+    wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
+    kept = client._sender
+    (probe,) = client._probes.values()
+    for producer in (probe.producer, kept.producer):
+        producer.purge()
+    sent.join(60)
+    context.ledger.flush()
+    noted, errors = notes(tmp_path)
+    assert kept is not None and client.replaced == 0 and not sent.is_alive()
+    assert not [line for line in noted if line["code"] == "HELD_BACK"] and len(errors) <= 1, errors

@@ -146,6 +146,8 @@ def archives(world, names, cut=None, known=()):
     for name in names:
         of_source = cut is not None and name.startswith("s")
         options = {"zxid": cut, "known": list(known)} if of_source else {"zxid": zxid, "known": [seen[name]]}
+        if cut is not None and not of_source:
+            options["log_from"] = cut
         done = module(world, name, **options)
         assert os.stat(done["path"]).st_mode & 0o777 == 0o600
         side = "source" if name.startswith("s") else "destination"
@@ -441,17 +443,33 @@ def test_after_the_promotion(world, tmp_path):
         nodes[f"{CHROOT}/brokers/topics/t9"] = nodes[f"{CHROOT}/brokers/topics/t9"]._replace(data=b"changed silently")
         nodes.pop(f"{CHROOT}/brokers/topics/t8")  # without a transaction
 
-    known = [{key: seen["s12"][key] for key in ("snapshot", "zxid")}]
+    known = [{"host": "s12", **{key: seen["s12"][key] for key in ("snapshot", "zxid")}}]
     cuts = {"z44": {"zk_migrate_host": {"cut": {"last": cut}}}, "z45": {"zk_migrate_host": {"cut": {"last": 1}}}}
     of_role, _output = by_the_role(world, "role-after", "after_cut", of_hosts=cuts, zk_migrate_known=known)
     assert of_role.returncode == 0, of_role.stdout + of_role.stderr
     assert "Other applications left" in of_role.stdout and "/prod/other, /solr" in of_role.stdout
+
+    # A server that joined after the cut has a snapshot of then, and no log that goes back
+    joined = planted(still, tmp_path / "joined", lambda _nodes: None)[1]
+    done = run(world, [given[0], joined, given[1]], zxid=zxid, cut=cut)
+    assert done.verdict == "pass", done.story()
+    done = run(world, [given[0], joined], zxid=zxid, cut=cut)
+    assert done.verdict == "incomplete" and "log goes back to the cut" in done.result["reasons"][0], done.story()
 
     of_z45 = [given[0], given[2], planted(still, tmp_path, plant)[1]]
     done = run(world, of_z45, zxid=zxid, cut=cut)
     assert done.verdict == "differ", done.story()
     found = [(one["key"], one["field"]) for one in done.result["differences"]]
     assert found == [('["/brokers/topics/t8"]', None), ('["/brokers/topics/t9"]', "data")], done.story()
+
+    # A later run: the destination has taken snapshots since, and its log of then is no longer the newest
+    with zookeeper.connect(connect, 60) as client:
+        for number in range(1500):
+            client.set(f"{CHROOT}/brokers/topics/t{number % 3 + 10}", str(number).encode())
+    assert zk_files.newest_snapshot(directory_of(world, "z44")).zxid > zxid
+    later, given, _seen = archives(world, ("s12", "z44", "z45"), cut, [seen["s12"]])
+    done = run(world, given, zxid=later, cut=cut)
+    assert done.verdict == "pass", done.story()
 
     leftovers_are_removed(world, connect)
 

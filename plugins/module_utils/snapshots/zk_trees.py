@@ -54,11 +54,21 @@ def newest(values: Mapping[str, str]) -> Dict[str, int]:
     return {"snapshot": snapshot.zxid, "zxid": zxid if zxid & _COUNTER else zk_files.last_zxid(snapshots, logs)}
 
 
-def take(values: Mapping[str, str], target: str, zxid: int, known: Mapping[int, int], timeout: float) -> Taken:
+def take(
+    values: Mapping[str, str],
+    target: str,
+    zxid: int,
+    known: Mapping[int, int],
+    timeout: float,
+    log_from: int | None = None,
+) -> Taken:
     """Archive the newest snapshot without a transaction after `zxid`, and the log after it, into the directory
     `target`. Waits until the log reaches `zxid`, up to `timeout` seconds; a shorter one is archived as well.
 
-    :arg known: {snapshot: zxid} as `newest` returned. Raises OSError, ZooKeeperFileError, SnapshotError.
+    :arg known: {snapshot: zxid} as `newest` returned.
+    :arg log_from: a zxid to which the log goes back where the server has it, None for the snapshot's.
+
+    Raises OSError, ZooKeeperFileError, SnapshotError.
     """
     snapshots, logs = own_zk_server.directories(values)
     end = time.monotonic() + timeout
@@ -77,7 +87,8 @@ def take(values: Mapping[str, str], target: str, zxid: int, known: Mapping[int, 
         later = [name for at, name in zk_files.files_of(snapshots, zk_log.SNAPSHOTS) if at > snapshot.zxid]
         pieces += [opened(snapshots, name)._replace(end=0) for name in later if FILES.fullmatch(name)]
         found = zk_log.files_of(logs, zk_log.LOGS)
-        first = max((index for index, (at, _name) in enumerate(found) if at <= snapshot.zxid), default=0)
+        begin = snapshot.zxid if log_from is None else min(snapshot.zxid, log_from)
+        first = max((index for index, (at, _name) in enumerate(found) if at <= begin), default=0)
         pieces += [opened(logs, name, False) for _at, name in found[first:]]
         path, sha256 = archives.create(pieces, target, f"{snapshot.zxid:x}.tar.gz")
     return Taken(path, sha256, snapshot.zxid, zxid)

@@ -72,7 +72,7 @@ class CopySource:
             whole = zk_log.Span(files.logs, None, files.snapshots)
             _zxid, changes, _nodes = zk_files.replay(base, [whole], self._chroot, lambda _path: None)
             moments = self._moments(changes, copied)
-            self.record = f"zxid {moments[0]} in the log of {files.name}"
+            self.record = f"zxid 0x{moments[0]:x} in the log of {files.name}"
             for zxid in moments:
                 view = _TreeView(files, base, zxid, *self._given)
                 view.probe()

@@ -267,9 +267,9 @@ def test_unreadable_lines_of_the_journal_are_counted():
 def test_malformed_events_do_not_fail_the_report(event, value):
     for key in event:
         if key not in ("t", "kind"):
-            page(recorded([*WHOLE[:2], {**event, key: value}]))
+            assert page(recorded([*WHOLE[:2], {**event, key: value}])).texts
     events, _unreadable = report_story.parse(json.dumps({**event, "t": value}))
-    page(recorded(events))
+    assert page(recorded(events)).texts
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"findings": 3, "batches": {}, "records": [], "counted": 1}'])

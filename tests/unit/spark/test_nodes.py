@@ -86,6 +86,7 @@ def test_directories_that_a_broker_registered_are_those_of_its_host():
 def test_the_comparisons_fit_the_schema():
     schema = result.schema()
     found = compared({"broker:1": HAD}, {"broker:1": HAD}, {1: "[]"}, {1: '["a"]'})
+    assert found.comparisons and found.differences
     for one in found.comparisons:
         jsonschema.validate(one, {**schema["properties"]["comparisons"]["items"], "$defs": schema["$defs"]})
     for one in found.differences:

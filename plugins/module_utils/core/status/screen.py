@@ -43,14 +43,20 @@ _STEPS = {
     phase.UNKNOWN: ("find the cause: evidence is missing or contradicts itself", None),
 }
 TO_PROVE = Next("finish the rollback: it was interrupted before its last gate", "rollback", False, target=rollback.ZK)
-_AGAIN = "finish what run {run} ended at: fix the cause, then run {playbook} again"
+_AGAIN = "run {run} did not reach its end: fix the cause, then run {playbook} again"
+_NO_MIGRATION = (phase.ZK, phase.FINALIZED, phase.KRAFT_NATIVE)
 
 
-def after(newest: RunLock | None, alive: bool | None) -> Next | None:
+def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
     """Return the next step where the newest run failed or was killed, and the phase alone cannot name it: a restart, an
-    upgrade, a reassignment, a move between ensembles. None where the phase does. `alive`: whether the process of a lock
-    that is open is at work, None if unknown."""
-    if newest is None or newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN) or not newest.get("playbook"):
+    upgrade, a reassignment, a move between ensembles. None where the phase does, as within a migration. `now`: the
+    phase; `alive`: whether the process of a lock that is open is at work, None if unknown."""
+    if (
+        now not in _NO_MIGRATION
+        or newest is None
+        or newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN)
+        or not newest.get("playbook")
+    ):
         return None
     if run_lock.ended_well(newest) or (not newest["closed"] and alive is not False):
         return None
