@@ -1,3 +1,5 @@
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Entry points of a checkout. They write only to .venv, .build and build; `make clean` removes these.
 # tools/checks.py has the checks, tests/system/testbed the testbed.
 SHELL := /bin/bash

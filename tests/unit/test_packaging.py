@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, Quorumshift contributors
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection promises to Galaxy, ansible-core and its users, held against the files that keep the promise."""
@@ -24,7 +24,7 @@ from tools.imports import ACCELERATORS, ROOT, foreign_imports
 
 COLLECTION = "quorumshift.kafka"
 HEADER = """\
-# Copyright: (c) 2026, Quorumshift contributors
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, Quorumshift contributors
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kafka's definitions of the messages that the collection reads and writes, as Kafka's jars have them.
@@ -25,7 +25,7 @@ ENCODING = {
     *("versions", "nullableVersions", "taggedVersions", "tag", "default", "ignorable"),
 }
 """What decides the encoding, by Kafka's generator. The rest is text, or for its Java classes."""
-_HEAD = '''# Copyright: (c) The Apache Software Foundation and the contributors of Apache Kafka
+_HEAD = '''# SPDX-FileCopyrightText: The Apache Software Foundation and the contributors of Apache Kafka
 # Apache License 2.0 (see LICENSES/Apache-2.0.txt or https://www.apache.org/licenses/LICENSE-2.0)
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's definitions of messages, {releases}: JSON by the message's name.

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, Quorumshift contributors
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Join what the releases' own classes say to one table, and write it as a module of the collection."""
@@ -167,7 +167,7 @@ def _written(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-_HEAD = '''# Copyright: (c) 2026, Quorumshift contributors
+_HEAD = '''# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Levels and settings of each release of Kafka, as the classes in its jars have them. Data; releases.releases reads it.

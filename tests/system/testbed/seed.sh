@@ -1,3 +1,5 @@
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh disable=SC2154
 # Creates what confluent-kafka's admin client cannot: quotas, default broker configs, delegation tokens and their ACLs.
 # Without $protected, nothing that needs an authorizer or a secret of the brokers.

@@ -1,4 +1,4 @@
-# Copyright: (c) The Apache Software Foundation and the contributors of Apache Kafka
+# SPDX-FileCopyrightText: The Apache Software Foundation and the contributors of Apache Kafka
 # Apache License 2.0 (see LICENSES/Apache-2.0.txt or https://www.apache.org/licenses/LICENSE-2.0)
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's definitions of messages, of Kafka 3.9.2 and 4.4.0: JSON by the message's name.

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, Quorumshift contributors
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The conditions of every gate and admission, on recorded clusters: healthy ones have them, each change breaks one."""
