@@ -152,6 +152,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "integration": (
         Step("jars", (*TESTBED, "jars"), 900),
+        Step("archive of classes", (PYTHON, "-m", "tests.integration.class_archive"), 300),
         # the tests wait more than they compute; a file's tests share servers
         Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
     ),

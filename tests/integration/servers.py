@@ -46,6 +46,8 @@ JVM_FLAGS = (
     "-Xmx256m",
     "-Dlog4j1.compatibility=true",
 )
+CLASS_ARCHIVE = BUILD / "kafka" / "libs.jsa"
+"""Made by tests.integration.class_archive. Without it, or with other jars, a JVM starts as usual."""
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
@@ -285,7 +287,12 @@ def compile_java(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
 
 def java(options: Sequence[str] = ()) -> List[str]:
     """Return the command line up to the main class."""
-    return ["java", *JVM_FLAGS, *options, "-cp", class_path()]
+    archive = (
+        [f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:disable", "-Xlog:all=error:stderr"]
+        if CLASS_ARCHIVE.exists()
+        else []
+    )
+    return ["java", *JVM_FLAGS, *archive, *options, "-cp", class_path()]
 
 
 @contextlib.contextmanager
