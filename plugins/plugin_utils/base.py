@@ -97,6 +97,7 @@ class QuorumshiftAction(ActionBase):
         self._supports_check_mode = True
         result = super().run(tmp, task_vars)
         self.vars = task_vars
+        self._hostvars: dict[str, Mapping[str, Any]] = {}
         self.began = time.time()
         self.host: str = self._task.delegate_to or task_vars["inventory_hostname"]
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
@@ -249,8 +250,13 @@ class QuorumshiftAction(ActionBase):
 
     def facts_of(self, host: str) -> Mapping[str, Any]:
         """Return the ansible_facts of a host ({} when it has none)."""
-        hostvars = self.vars["hostvars"]
-        return (hostvars[host].get("ansible_facts") or {}) if host in hostvars else {}
+        return (self._of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+
+    def _of(self, host: str) -> Mapping[str, Any]:
+        """Return the variables of a host. Ansible collects them anew at each access, so a task keeps what it got."""
+        if host not in self._hostvars:
+            self._hostvars[host] = self.vars["hostvars"][host]
+        return self._hostvars[host]
 
     def artifacts(self) -> RunArtifacts:
         """Return the artifacts of this run, to write to them: the report is renewed when the task ends."""
@@ -307,7 +313,7 @@ class QuorumshiftAction(ActionBase):
         if host in (None, self.vars["inventory_hostname"]):
             value = self.vars.get(name)
         else:
-            own = self.vars["hostvars"][host]
+            own = self._of(host)
             value = own[name] if name in own else self._role_defaults().get(name)
         return variable_specs.typed(name, self._templar.template(value)) if value is not None else None
 
@@ -399,7 +405,7 @@ class QuorumshiftAction(ActionBase):
         node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(host, self.vars["hostvars"][host].get("quorumshift_gathered"))
+            node["error"] = unread(host, self._of(host).get("quorumshift_gathered"))
             node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
             if node.get("node_id") is None:
