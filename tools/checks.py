@@ -23,10 +23,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
 import jsonschema
@@ -39,6 +41,8 @@ STANDALONE = "tests/spark/test_standalone.py"
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
 END_GRACE_S = 10  # for each of the signals that end a step
 SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
+_running: list[subprocess.Popen] = []
+_printing = threading.Lock()
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FAILURE = re.compile(r"^(fatal: |FAILED |E  |ERROR: |FATAL: |\[ERROR\]: (?!Task)|crash-tests: failed|  ! |Traceback)")
 _FATAL = re.compile(r"^(fatal: \[[^]]*\]: \w+!) => (\{.*\})$")
@@ -48,13 +52,15 @@ PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a part. ``counts_tests``: the command writes JUnit XML to the file that $CHECKS_JUNIT names."""
+    """One command of a part. ``counts_tests``: the command writes JUnit XML to the file that $CHECKS_JUNIT names.
+    ``beside``: it may run at the same time as the steps before and after it of which that holds too."""
 
     name: str
     argv: tuple[str, ...]
     limit_s: int
     counts_tests: bool = False
     env: dict[str, str] = field(default_factory=dict)
+    beside: bool = False
 
 
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
@@ -131,24 +137,30 @@ def crash_tests(name: str, limit_s: int, *options: str, variant: str = "default"
     )
 
 
+def _beside(name: str, argv: tuple[str, ...], limit_s: int, **options: Any) -> Step:
+    """Return a step that needs no testbed, and whose bounds are for what stands still."""
+    return Step(name, argv, limit_s, beside=True, **options)
+
+
 PARTS: dict[str, tuple[Step, ...]] = {
+    # the longest first: the steps of lint, unit, build and failure-sample share the cores
     "lint": (
-        Step("ruff check", tool("ruff", "check", "."), 120),
-        Step("ruff format", tool("ruff", "format", "--check", "."), 120),
-        Step("types", tool("mypy"), 300),
-        Step("imports", tool("lint-imports", "--no-cache"), 120, env={"PYTHONPATH": str(ROOT / ".build")}),
-        Step("shellcheck", script("shell_files", "shellcheck"), 120),
-        Step("prose", script("prose"), 120),
-        Step("yamllint", tool("yamllint", "--strict", "."), 120),
-        Step("changelog", tool("antsibull-changelog", "lint"), 120),
-        Step("licences", tool("reuse", "lint", "--lines"), 120),
-        Step("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 300, env=DOCS_ENV),
-        Step("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
-        Step("ansible-test sanity", script("sanity"), 1200),
+        _beside("ansible-test sanity", script("sanity"), 1200),
+        _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
+        _beside("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 300, env=DOCS_ENV),
+        _beside("types", tool("mypy"), 300),
+        _beside("imports", tool("lint-imports", "--no-cache"), 120, env={"PYTHONPATH": str(ROOT / ".build")}),
+        _beside("licences", tool("reuse", "lint", "--lines"), 120),
+        _beside("prose", script("prose"), 120),
+        _beside("yamllint", tool("yamllint", "--strict", "."), 120),
+        _beside("changelog", tool("antsibull-changelog", "lint"), 120),
+        _beside("shellcheck", script("shell_files", "shellcheck"), 120),
+        _beside("ruff check", tool("ruff", "check", "."), 120),
+        _beside("ruff format", tool("ruff", "format", "--check", "."), 120),
     ),
     "unit": (
-        Step("pytest", (*PYTEST, "-n", "auto", "tests/unit"), 1200, counts_tests=True),
-        Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
+        _beside("pytest", (*PYTEST, "-n", "3", "tests/unit"), 1200, counts_tests=True),
+        _beside("oldest target Python", script("oldest_target"), 900, counts_tests=True),
     ),
     "integration": (
         Step("jars", (*TESTBED, "jars"), 900),
@@ -200,7 +212,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
             env={"PYTHONPATH": f"{ROOT / 'spark'}:{ROOT / '.build'}"},
         ),
     ),
-    "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
+    "build": (_beside("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
     "crash-tests": crash_tests("migration killed 5 times", 1200, "--points=2", "--moments=3"),
@@ -211,7 +223,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
     ),
     "failure-proof": (Step("every failure", script("failure_proof"), 28800),),
-    "failure-sample": (Step("a sample of failures", script("failure_proof", "--sample"), 600),),
+    "failure-sample": (_beside("a sample of failures", script("failure_proof", "--sample"), 600),),
     "drill": (Step("migrations with injected faults", system_test("drill"), 4500), TESTBED_DOWN),
     "journey": (
         Step("journey", system_test("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
@@ -255,7 +267,7 @@ LONG = (
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "integration", "build", "failure-sample", "molecule", "crash-tests"),
+    "test": ("lint", "unit", "build", "failure-sample", "integration", "molecule", "crash-tests"),
     "test-full": LONG,
 }
 
@@ -329,8 +341,12 @@ def log_of(directory: Path, part: str, step: str) -> Path:
     return directory / f"{part}-{step.replace(' ', '-')}.log"
 
 
-def run(part: str, step: Step, directory: Path) -> Outcome:
-    """Run one step, with its output to ours and to its log."""
+def run(part: str, step: Step, directory: Path, shown: bool = True) -> Outcome:
+    """Run one step, with its output to its log and, while it runs or (not ``shown``) at its end, to ours."""
+    begins = f"\n=== {part}: {step.name} (limit {step.limit_s} s)"
+    if shown:
+        print(begins, flush=True)
+    log = log_of(directory, part, step.name)
     junit = directory / f"{part}-{step.name.replace(' ', '-')}.xml"
     junit.unlink(missing_ok=True)
     argv = list(step.argv)
@@ -356,30 +372,57 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    reader = threading.Thread(target=_copy_output, args=(process.stdout, log_of(directory, part, step.name)))
+    _running.append(process)
+    reader = threading.Thread(target=_copy_output, args=(process.stdout, log, shown))
     reader.start()
     code: int | None = None
-    result = "timeout"
+    result, remark = "timeout", ""
     try:
         code = process.wait(step.limit_s)
         result = {0: "passed", SKIPPED: "skipped"}.get(code, "failed")
     except subprocess.TimeoutExpired:
-        print(f"{part} / {step.name}: exceeded its limit of {step.limit_s} s", flush=True)
+        remark = f"{part} / {step.name}: exceeded its limit of {step.limit_s} s\n"
     finally:
         if end_group(process):
-            print(f"{part} / {step.name}: ended processes that it left running", flush=True)
+            remark += f"{part} / {step.name}: ended processes that it left running\n"
+        _running.remove(process)
         reader.join(END_GRACE_S)  # ends with the last process that holds the pipe
     tests = read_junit(junit) if step.counts_tests else None
-    return Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
+    outcome = Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
+    ends = f"{remark}--- {part}: {step.name} {outcome.result} in {outcome.seconds:.1f} s\n"
+    with _printing:
+        if not shown:
+            print(begins, flush=True)
+            sys.stdout.buffer.write(log.read_bytes())
+        sys.stdout.buffer.write(ends.encode())
+        sys.stdout.buffer.flush()
+    return outcome
 
 
-def _copy_output(source: BinaryIO, log: Path) -> None:
-    """Copy a step's output to ours and to its log."""
+def _copy_output(source: BinaryIO, log: Path, shown: bool) -> None:
+    """Copy a step's output to its log, and to ours where it is shown."""
     with source, log.open("wb") as file:
         while data := os.read(source.fileno(), 65536):
             file.write(data)
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            if shown:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+
+
+def run_all(steps: list[tuple[str, Step]], directory: Path) -> list[Outcome]:
+    """Run the steps in order; those that may run beside each other, on as many cores as there are."""
+    outcomes: list[Outcome] = []
+    for beside, together in groupby(steps, key=lambda entry: entry[1].beside):
+        with ThreadPoolExecutor(os.cpu_count() if beside else 1) as pool:
+            started = [pool.submit(run, part, step, directory, not beside) for part, step in together]
+            try:
+                outcomes += [future.result() for future in started]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(_running):
+                    end_group(process)
+                raise
+    return outcomes
 
 
 def failure_text(log: Path) -> str:
@@ -490,10 +533,7 @@ def main(arguments: list[str]) -> int:
     begun, clock = datetime.now(timezone.utc), time.monotonic()
     outcomes: list[Outcome] = []
     try:
-        for part, step in steps_of(target):
-            print(f"\n=== {part}: {step.name} (limit {step.limit_s} s)", flush=True)
-            outcomes.append(run(part, step, directory))
-            print(f"--- {part}: {step.name} {outcomes[-1].result} in {outcomes[-1].seconds:.1f} s", flush=True)
+        outcomes += run_all(list(steps_of(target)), directory)
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -55,6 +58,66 @@ open({str(pid_file)!r}, "w").write(str(child.pid))
     assert "ended processes that it left running" in capfd.readouterr().out
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
+
+
+def waits_for(own, other) -> checks.Step:
+    """A step that ends once the other one has begun."""
+    code = f"""
+import pathlib, time
+pathlib.Path({str(own)!r}).touch()
+while not pathlib.Path({str(other)!r}).exists():
+    time.sleep(0.01)
+print("first line of {own.name}", flush=True)
+print("last line of {own.name}")
+"""
+    return dataclasses.replace(step(code), name=own.name, beside=True)
+
+
+def test_steps_that_may_run_beside_each_other_do_so_and_print_one_after_the_other(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
+    logs = [str(tmp_path / f"part-{name}.log") for name in "ab"]
+    ended = f"exit(not all('last' in open(log).read() for log in {logs!r}))"
+    alone = dataclasses.replace(step(ended), name="alone")
+    steps = [waits_for(tmp_path / "a", tmp_path / "b"), waits_for(tmp_path / "b", tmp_path / "a"), alone]
+    outcomes = checks.run_all([("part", each) for each in steps], tmp_path)
+    assert [(outcome.step, outcome.result) for outcome in outcomes] == [
+        ("a", "passed"),
+        ("b", "passed"),
+        ("alone", "passed"),  # it began when both had ended
+    ]
+    printed = capfd.readouterr().out
+    for name in "ab":
+        assert (
+            f"=== part: {name} (limit 30 s)\nfirst line of {name}\nlast line of {name}\n--- part: {name} passed"
+            in printed
+        )
+
+
+def test_an_interruption_ends_every_running_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
+    pid_files = [tmp_path / name for name in "ab"]
+    steps = [
+        dataclasses.replace(
+            step(f"import os, time; open({str(path)!r}, 'w').write(str(os.getpid())); time.sleep(60)"),
+            name=path.name,
+            beside=True,
+        )
+        for path in pid_files
+    ]
+
+    def interrupt():
+        while not all(path.exists() and path.read_text() for path in pid_files):
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        checks.run_all([("part", each) for each in [*steps, *steps]], tmp_path)
+    assert time.monotonic() - begun < 30
+    for path in pid_files:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.read_text()), 0)
 
 
 def junit(cases: str) -> str:
