@@ -23,7 +23,7 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 model: setup ## 10,000 random histories of a migration through the gates: no wrong verdict; make model SEED=7 plays one again
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
-test: setup ## the fast checks: lint, unit, integration, build, failure-sample, molecule, crash-tests
+test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule, crash-tests
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
