@@ -49,8 +49,8 @@ except OSError as error:
 CALL = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import rules
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import rules
 fence = ensemble_cut.fence(["2181"])
 cut = ensemble_cut.cut(["198.51.100.9"], ["2888"])
 print(json.dumps(eval(sys.argv[2])))
