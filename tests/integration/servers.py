@@ -126,6 +126,18 @@ def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
     return bool(partitions) and all(len(p.isrs) == replicas and p.leader >= 0 for p in partitions)
 
 
+def suspend(pid: int) -> None:
+    """Suspend a process and wait until each of its threads stands still: on a busy machine some still run, and answer,
+    after the signal."""
+    os.kill(pid, signal.SIGSTOP)
+    threads = pathlib.Path("/proc", str(pid), "task")
+
+    def stand_still() -> bool:
+        return all(" T " in path.read_text().rpartition(")")[2][:4] for path in threads.glob("*/stat"))
+
+    wait_for(stand_still, 60, f"process {pid} to stand still")
+
+
 class JavaServer:
     """One JVM. `address` is its client address, `log` the file of its output."""
 

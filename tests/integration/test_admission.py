@@ -38,7 +38,7 @@ def three_brokers():
 @contextlib.contextmanager
 def suspended(broker):
     """The broker's process runs and does nothing."""
-    os.kill(broker.pid, signal.SIGSTOP)
+    servers.suspend(broker.pid)
     try:
         yield
     finally:

@@ -268,7 +268,7 @@ def caught_up(kraft):
 
 
 def test_a_suspended_broker(kraft, caught_up):
-    os.kill(kraft.second.pid, signal.SIGSTOP)
+    servers.suspend(kraft.second.pid)
     try:
         run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, bounds={"request_timeout_s": 3})
     finally:
