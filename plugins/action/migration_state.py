@@ -28,8 +28,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status impo
     screen,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity as process_identity
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans, process_identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
