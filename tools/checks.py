@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
 PYTEST = (PYTHON, "-m", "pytest", "-q")
+COLLECTIONS = {"PYTHONPATH": str(ROOT / ".build")}
 STANDALONE = "tests/spark/test_standalone.py"
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
 END_GRACE_S = 10  # for each of the signals that end a step
@@ -149,7 +150,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
         _beside("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 300, env=DOCS_ENV),
         _beside("types", tool("mypy"), 300),
-        _beside("imports", tool("lint-imports", "--no-cache"), 120, env={"PYTHONPATH": str(ROOT / ".build")}),
+        _beside("imports", tool("lint-imports", "--no-cache"), 120, env=COLLECTIONS),
         _beside("licences", tool("reuse", "lint", "--lines"), 120),
         _beside("prose", script("prose"), 120),
         _beside("yamllint", tool("yamllint", "--strict", "."), 120),
@@ -164,7 +165,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "integration": (
         Step("jars", (*TESTBED, "jars"), 900),
-        Step("archive of classes", (PYTHON, "-m", "tests.integration.class_archive"), 300),
+        Step("archive of classes", (PYTHON, "-m", "tests.integration.class_archive"), 300, env=COLLECTIONS),
         # the tests wait more than they compute; a file's tests share servers
         Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
     ),
