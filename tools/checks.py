@@ -167,7 +167,12 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("jars", (*TESTBED, "jars"), 900),
         Step("archive of classes", (PYTHON, "-m", "tests.integration.class_archive"), 300, env=COLLECTIONS),
         # the tests wait more than they compute; a file's tests share servers
-        Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 2400, counts_tests=True),
+        Step(
+            "pytest",
+            (*PYTEST, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "tests/integration"),
+            2400,
+            counts_tests=True,
+        ),
     ),
     "test-files": (
         Step("jars", (*TESTBED, "jars"), 900),
