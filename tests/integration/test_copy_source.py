@@ -96,6 +96,10 @@ def copied(tmp_path_factory):
             seen = migration(client)
             admin = AdminClient({"bootstrap.servers": str(broker.address)})
             servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the broker to know the controller")
+            for topic in ("stays", "changes", "goes_later"):
+                servers.wait_for(
+                    lambda topic=topic: servers.in_sync(admin, topic, 1), 60, f"the broker to know {topic}"
+                )
             retained(admin, "changes", 3000)
             credential(admin, "ann", b"third")
             created(admin, "comes_back")
