@@ -80,10 +80,12 @@ def edited_wrongly(java, data, changes):
     read = theirs(java, after)
     if read != wanted:
         return f"Java reads {read}, not {wanted}"
-    # new keys at the end of the file end its last line where it has no end, and an entry that goes on
-    ends = [end * count for count in (1, 2) for end in (b"\n", b"\r\n", b"\r")]
-    wrong = [touched(java, data + end, after, changes) for end in (b"", *ends)]
-    return "" if "" in wrong else wrong[0]
+    # new keys are appended, and what is before them is as without them
+    known = {key: value for key, value in changes.items() if key in before or value is None}
+    kept = properties.edit(data, known)
+    if not after.startswith(kept):
+        return f"with new keys it begins {after[: len(kept)]!r}, without them {kept!r}"
+    return touched(java, data, kept, known)
 
 
 def touched(java, data, after, changes):
