@@ -9,7 +9,6 @@ and the command that repeats it.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import json
 import os
@@ -85,45 +84,31 @@ def edited_wrongly(java, data, changes):
     kept = properties.edit(data, known)
     if not after.startswith(kept):
         return f"with new keys it begins {after[: len(kept)]!r}, without them {kept!r}"
-    return touched(java, data, kept, known)
+    old, new = others(java, data, known), others(java, kept, known)
+    return "" if old == new else f"all but the changed keys was {old!r}, and is {new!r}"
 
 
-def touched(java, data, after, changes):
-    """Return which lines the edit should not have changed: those that are more than entries of changed keys."""
-    old = lines(data)
-    # where a line between \r and \n was removed, these are two ends still
-    two = {line + b"\n": [line, b"\n"] for line in old if line.endswith(b"\r") and line + b"\n" not in old}
-    new = [part for line in lines(after) for part in two.get(line, [line])]
-    for verb, begin, end, new_begin, new_end in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
-        if verb == "equal":
-            continue
-        for kind, text in (("removed", entry(old, begin, end)), ("added", entry(new, new_begin, new_end))):
-            if kind == "removed" and any(is_comment(old, number) for number in range(begin, end)):
-                return f"a comment in {text!r} was changed"
-            strays = theirs(java, text).keys() - changes.keys() - {"", "rejected"}
-            if strays and not any(key.endswith(tuple(strays)) for key in changes):
-                return f"{text!r} was {kind}, which has {sorted(strays)}"
-    return ""
+def others(java, data, changes):
+    """Return the comments and the entries of other keys, each with the first byte of its line's end. Where a line
+    between \\r and \\n was removed, these are one end."""
+    kept = [entry for entry in entries(data) if entry.strip(b" \t\f\r\n")]
+    kept = [entry for entry in kept if not theirs(java, entry).keys() & changes.keys()]
+    return [entry.rstrip(b"\r\n") + entry[len(entry.rstrip(b"\r\n")) :][:1] for entry in kept]
 
 
-def lines(data):
-    return re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", data)
-
-
-def goes_on(line):
-    return re.search(rb"(?<!\\)(?:\\\\)*\\(?:\r\n|\r|\n)$", line)
-
-
-def is_comment(all_lines, number):
-    """Return whether a line is a comment, and not what an entry goes on with."""
-    return re.match(rb"[ \t\f]*[#!]", all_lines[number]) and not (number and goes_on(all_lines[number - 1]))
-
-
-def entry(all_lines, begin, end):
-    """Return lines with those before them that they continue."""
-    while begin and goes_on(all_lines[begin - 1]):
-        begin -= 1
-    return b"".join(all_lines[begin:end])
+def entries(data):
+    """Split a file into its entries, comments and blank lines."""
+    found, goes_on = [], False
+    for line in re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", data):
+        # as long as nothing but a backslash came before, Java's LineReader is "still on a new logical line"
+        new = not goes_on or re.fullmatch(rb"(?:[ \t\f]*\\(?:\r\n|\r|\n))+", found[-1])
+        comment = new and re.match(rb"[ \t\f]*[#!]", line)
+        if goes_on and not comment:
+            found[-1] += line
+        else:
+            found.append(line)
+        goes_on = not comment and re.search(rb"(?<!\\)(?:\\\\)*\\(?:\r\n|\r|\n)$", line)
+    return found
 
 
 def report(number, data, why):
