@@ -39,7 +39,7 @@ class PropertiesError(ValueError):
 
 class _Piece(NamedTuple):
     """A comment, or an entry with its key and value (`key` is None for comments and blanks). It is
-    data[begin:end], and its value data[value_begin:value_end]; `signed`: whether it has `=` or `:`."""
+    data[begin:end], and its value data[value_begin:value_end]; `signed`: whether it has `=` or `:`, up to sign_end."""
 
     begin: int
     end: int
@@ -49,6 +49,7 @@ class _Piece(NamedTuple):
     value_begin: int = 0
     value_end: int = 0
     signed: bool = False
+    sign_end: int = 0
 
 
 def parse(data: bytes, charset: str = "latin-1", path: str = "") -> dict[str, str]:
@@ -79,7 +80,9 @@ def edit(data: bytes, changes: Mapping[str, str | None], comment: str = "") -> b
             added.append(_escaped(key, " =:#!") + b"=" + _escaped(value))
         elif current[key].value != value:
             entry = current[key]
-            begin, sign = (entry.value_begin, b"") if entry.signed else (entry.key_end, b"=")
+            # an empty value on a line of its own would end nothing: a \r before and a \n after it are one end of line
+            signed = entry.value_begin if value else entry.sign_end
+            begin, sign = (signed, b"") if entry.signed else (entry.key_end, b"=")
             replaced.append((begin, entry.value_end, sign + _escaped(value)))
     kept, done = [], 0
     for begin, end, new in sorted(replaced):
@@ -140,6 +143,7 @@ def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
             entry.start("value"),
             _value_end(entry),
             entry["equals"] is not None,
+            entry.end("equals"),
         )
         at = entry.end()
 

@@ -112,3 +112,10 @@ def test_edited_values_are_written_in_ascii_and_parsed_back():
 
 def test_a_value_after_blanks_alone_keeps_its_first_character():
     assert properties.parse(properties.edit(b"key value\n", {"key": "=x"})) == {"key": "=x"}
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("continued", [b"\\\r", b" \\\n  ", b"\\\r\n"])
+def test_an_empty_value_in_place_of_one_on_the_next_line_leaves_the_line_after_it(continued, end):
+    data = b"a=" + continued + b"old" + end + b"b=kept" + end
+    assert properties.parse(properties.edit(data, {"a": ""})) == {"a": "", "b": "kept"}
