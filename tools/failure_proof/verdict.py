@@ -41,6 +41,9 @@ class Tolerated(NamedTuple):
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
     Tolerated("zk_cut_check", "Read the source server's settings", "one source server that can be read is enough"),
+    Tolerated(
+        "async_status", "Wait for the snapshots on the other voters", "the job is asked again until it has ended"
+    ),
 )
 # A voter that gives no snapshot of its log is named by the comparison, which is incomplete and closes the gate. Those
 # of the others are taken until there: archives in scratch directories, which the role removes.
@@ -69,6 +72,13 @@ class Printed(NamedTuple):
 
     playbook: str
     variables: dict[str, str]
+
+    def leads_as(self, other: Printed | None) -> bool:
+        """Return whether it is the other command, but for the token, which depends on when the nodes started."""
+        token = "quorumshift_finalize_token"
+        if other is None or (self.playbook, self.variables.keys()) != (other.playbook, other.variables.keys()):
+            return False
+        return all(value == other.variables[name] for name, value in self.variables.items() if name != token)
 
 
 class Clean(NamedTuple):
