@@ -17,6 +17,9 @@ ACTIONS = ("make", "alter", "remove")
 # in each of these phases, each kind must be made, altered and removed
 PHASES_TO_COVER = ("brokers_joining", "hybrid", "dual_write", "finalized")
 NOT_THEN = (("scram", "remove"),)  # churn.py says why
+LATE_S = 60.0
+"""A broker repeats a request to the controller for so long (Kafka's BrokerServer, retryTimeoutMs), also after its
+client has stopped waiting and has repeated it."""
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -57,6 +60,26 @@ def differences(wanted: dict[str, dict], unsure: dict[str, set], found: dict[str
                 texts.append(f"{where}: {kind} {name} exists as {seen[name]}, although it was removed")
             elif seen[name] != names[name]:
                 texts.append(f"{where}: {kind} {name} is {seen[name]}, written as {names[name]}")
+    return texts
+
+
+def executed_late(lines: Iterable[dict], found: dict[str, dict], where: str) -> list[str]:
+    """Return which objects are as a request without an answer makes them that the controller executed after a later
+    change, as sentences: the client had repeated it, and had the answer to that before it made the later change."""
+    texts, unanswered = [], {}
+    last = {(line["kind"], line["name"]): line for line in lines if line["outcome"] == "done"}
+    for line in lines:
+        if line["tries"] > 1 and "timed out" in str(line["error"]):
+            unanswered[line["kind"], line["name"]] = line
+    for (kind, name), line in unanswered.items():
+        later = last.get((kind, name), line)
+        if later is line or later["t"] - line["t"] > LATE_S or None in (line["value"], later["value"]):
+            continue
+        if found[kind].get(name) == line["value"] != later["value"]:
+            texts.append(
+                f"{where}: {kind} {name} is {line['value']}, written as {later['value']}; a request of {line['t']:.3f} "
+                f"without an answer has that value: {line['error']}"
+            )
     return texts
 
 

@@ -85,3 +85,24 @@ def test_phase_without_a_change_is_a_problem():
 def test_initial_copy_without_a_change_is_a_problem():
     summary = ledger.summary(LINES[:4], KINDS, PHASES, [])
     assert "no metadata change was in progress during the initial copy" in summary["problems"]
+
+
+def test_a_request_without_an_answer_that_is_executed_late_is_named_and_no_difference():
+    unanswered = {
+        **line(1, "config", "make", "churn.1", "5", tries=2),
+        "error": "RequestTimedOutError: timed out after",
+    }
+    lines = [unanswered, line(13, "config", "alter", "churn.1", "9")]
+    found = {"topic": {}, "config": {"churn.1": "5"}}
+    (late,) = ledger.executed_late(lines, found, "brokers")
+    wanted, unsure = ledger.expected(lines, KINDS)
+    (text,) = ledger.differences(wanted, unsure, found, "brokers")
+    assert late.startswith(text) and "timed out" in late
+    for others in (
+        [line(1, "config", "make", "churn.1", "5"), lines[1]],  # answered
+        [{**unanswered, "error": "NotControllerError"}, lines[1]],
+        [unanswered, {**lines[1], "t": 1 + ledger.LATE_S + 1}],  # too long after it
+        [unanswered, {**lines[1], "value": "5"}],
+    ):
+        assert ledger.executed_late(others, found, "brokers") == []
+    assert ledger.executed_late(lines, {"topic": {}, "config": {"churn.1": "4"}}, "brokers") == []
