@@ -39,7 +39,7 @@ class PropertiesError(ValueError):
 
 class _Piece(NamedTuple):
     """A comment, or an entry with its key and value (`key` is None for comments and blanks). It is
-    data[begin:end], and its value data[value_begin:value_end]; `signed`: whether it has `=` or `:`, up to sign_end."""
+    data[begin:end], and its value data[value_begin:value_end]; `sign_end`: where its `=` or `:` ends, -1 without."""
 
     begin: int
     end: int
@@ -48,8 +48,14 @@ class _Piece(NamedTuple):
     key_end: int = 0
     value_begin: int = 0
     value_end: int = 0
-    signed: bool = False
-    sign_end: int = 0
+    sign_end: int = -1
+
+    def place(self, value: str) -> tuple[int, bytes]:
+        """Return where a new value begins in the data, and what must come before it."""
+        if self.sign_end < 0:
+            return self.key_end, b"="
+        # A continuation right before an empty value would join the next line: Java takes its \r and the \n for one end.
+        return (self.value_begin if value else self.sign_end), b""
 
 
 def parse(data: bytes, charset: str = "latin-1", path: str = "") -> dict[str, str]:
@@ -80,9 +86,7 @@ def edit(data: bytes, changes: Mapping[str, str | None], comment: str = "") -> b
             added.append(_escaped(key, " =:#!") + b"=" + _escaped(value))
         elif current[key].value != value:
             entry = current[key]
-            # an empty value on a line of its own would end nothing: a \r before and a \n after it are one end of line
-            signed = entry.value_begin if value else entry.sign_end
-            begin, sign = (signed, b"") if entry.signed else (entry.key_end, b"=")
+            begin, sign = entry.place(value)
             replaced.append((begin, entry.value_end, sign + _escaped(value)))
     kept, done = [], 0
     for begin, end, new in sorted(replaced):
@@ -107,9 +111,8 @@ def rewritten(data: bytes, value: Callable[[str, str], str], comment: Callable[[
         if after == piece.value:
             shown.append(readable(data[piece.begin : piece.end]))
         else:
-            sign = "" if piece.signed else "="
-            begin = piece.value_begin if piece.signed else piece.key_end
-            shown += [readable(data[piece.begin : begin]), sign, _escaped(after).decode()]
+            begin, sign = piece.place(after)
+            shown += [readable(data[piece.begin : begin]), (sign + _escaped(after)).decode()]
             shown.append(readable(data[piece.value_end : piece.end]))
     return "".join([*shown, readable(data[done:])])
 
@@ -142,7 +145,6 @@ def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
             entry.end("key"),
             entry.start("value"),
             _value_end(entry),
-            entry["equals"] is not None,
             entry.end("equals"),
         )
         at = entry.end()
