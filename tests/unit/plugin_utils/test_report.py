@@ -276,7 +276,8 @@ def test_malformed_events_do_not_fail_the_report(event, value):
 def test_malformed_files_do_not_fail_the_report(text):
     names = ("preflight.json", "plan-kraft.json", "copy-expected.json", "copy-awaited.json", "copy-compared.json")
     files = dict.fromkeys([*names, "clients.json", "facts-01-dual_write.json", "diffs/b1-kraft.diff"], text)
-    page(recorded(WHOLE, files=files))
+    run = recorded(WHOLE, files=files)
+    assert report_story.story_of(run).sentence in " ".join(page(run).texts)
 
 
 def test_control_node_clock_that_goes_back_is_a_warning():

@@ -58,15 +58,19 @@ def test_resolver_that_does_not_answer(monkeypatch):
     assert time.monotonic() - start < 3
 
 
-def test_next_address_of_a_name_is_tried(monkeypatch, listener):
+def test_next_address_of_a_name_is_tried(monkeypatch):
     def two(host, port, *_rest, flags=0, **_more):
         if flags & socket.AI_NUMERICHOST:
             raise socket.gaierror("not numeric")
         dead = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))
-        return [dead, (socket.AF_INET, socket.SOCK_STREAM, 6, "", tuple(listener))]
+        return [dead, (socket.AF_INET, socket.SOCK_STREAM, 6, "", server.getsockname())]
 
-    monkeypatch.setattr(socket, "getaddrinfo", two)
-    Wire(HostPort("both", 1), Deadline(2)).close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(socket, "getaddrinfo", two)
+        with Wire(HostPort("both", 1), Deadline(2)) as wire:
+            wire.send(b"hello", "an answer")
+            with server.accept()[0] as accepted:
+                assert accepted.recv(5) == b"hello"
 
 
 def test_all_steps_share_the_deadline(listener):

@@ -22,7 +22,11 @@ SCHEMA = json.loads(summary.SCHEMA.read_text(encoding="utf-8"))
 
 def test_schema_is_valid_and_a_real_run_fits_it():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(RECORDED, SCHEMA)
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    assert list(validator.iter_errors(RECORDED)) == []
+    for key in RECORDED:
+        assert list(validator.iter_errors({name: value for name, value in RECORDED.items() if name != key})), key
+        assert list(validator.iter_errors({**RECORDED, key: object()})), key
 
 
 def test_the_clients_verdict_fits_the_schema_with_the_longest_wait_of_each_client(tmp_path):
