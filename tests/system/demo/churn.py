@@ -137,15 +137,19 @@ def check(testbed: TestbedInventory, path: Path, where: str) -> dict[str, Any]:
 
     Return {where, objects, differences, executed_late}. Call it only while nothing is changed.
     """
-    lines, late = ledger.read(path), []
+    lines = ledger.read(path)
     wanted, unsure = ledger.expected(lines, KINDS)
+    late: list[dict[str, Any]] = []
     deadline = time.monotonic() + AGREE_S
     while True:
         try:
             present = _brokers(testbed) if where == "brokers" else _zookeeper(testbed)
             differ = ledger.differences(wanted, unsure, present, where)
-            late = ledger.executed_late(lines, present, where)
-            differ = [text for text in differ if not any(known.startswith(text) for known in late)]
+            if differ and time.monotonic() > deadline:  # before that, the later change may only be on its way
+                late = ledger.executed_late(lines, present)
+                for line in late:
+                    unsure[line["kind"]].add(line["name"])
+                differ = ledger.differences(wanted, unsure, present, where)
         except (Refused, zookeeper.ZooKeeperError) as error:
             differ = [f"{where} could not be read: {error}"]
         if not differ or time.monotonic() > deadline:

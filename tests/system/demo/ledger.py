@@ -63,24 +63,24 @@ def differences(wanted: dict[str, dict], unsure: dict[str, set], found: dict[str
     return texts
 
 
-def executed_late(lines: Iterable[dict], found: dict[str, dict], where: str) -> list[str]:
-    """Return which objects are as a request without an answer makes them that the controller executed after a later
-    change, as sentences: the client had repeated it, and had the answer to that before it made the later change."""
-    texts, unanswered = [], {}
-    last = {(line["kind"], line["name"]): line for line in lines if line["outcome"] == "done"}
+def executed_late(lines: Iterable[dict], found: dict[str, dict]) -> list[dict[str, Any]]:
+    """Return the objects that a request without an answer made what they are, after a later change: the lines of the
+    changes that had sent it. Such a change was repeated, and its repetition had an answer before the later change."""
+    late = []
+    last: dict[tuple[str, str], dict] = {}
+    unanswered: dict[tuple[str, str], dict] = {}
     for line in lines:
+        key = line["kind"], line["name"]
+        if line["outcome"] == "done":
+            last[key] = line
         if line["tries"] > 1 and "timed out" in str(line["error"]):
-            unanswered[line["kind"], line["name"]] = line
+            unanswered[key] = line
     for (kind, name), line in unanswered.items():
         later = last.get((kind, name), line)
-        if later is line or later["t"] - line["t"] > LATE_S or None in (line["value"], later["value"]):
-            continue
-        if found[kind].get(name) == line["value"] != later["value"]:
-            texts.append(
-                f"{where}: {kind} {name} is {line['value']}, written as {later['value']}; a request of {line['t']:.3f} "
-                f"without an answer has that value: {line['error']}"
-            )
-    return texts
+        soon = later["t"] - line["t"] <= LATE_S
+        if soon and None not in (line["value"], later["value"]) and line["value"] != later["value"]:
+            late += [line] if found[kind].get(name) == line["value"] else []
+    return late
 
 
 def by_phase(lines: Iterable[dict], phases: list[tuple[float, str]]) -> dict[str, dict[str, dict[str, int]]]:
@@ -126,7 +126,12 @@ def summary(
         "while_copying": copying,
         "by_phase": done,
         "checked": [
-            {"where": check["where"], "objects": check["objects"], "differences": len(check["differences"])}
+            {
+                "where": check["where"],
+                "objects": check["objects"],
+                "differences": len(check["differences"]),
+                "executed_late": len(check["executed_late"]),
+            }
             for check in checks
         ],
         "problems": problems,
