@@ -19,7 +19,7 @@ except ImportError:
     print("antsibull-nox is missing beside nox: pip install nox antsibull-nox", file=sys.stderr)
     sys.exit(1)
 
-nox.options.envdir = ".build/nox"  # where the checks of this checkout look for nothing
+nox.options.envdir = ".build/nox"  # the checks of this checkout leave .build out
 antsibull_nox.load_antsibull_nox_toml()
 
 

@@ -127,15 +127,18 @@ def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
 
 
 def suspend(pid: int) -> None:
-    """Suspend a process and wait until each of its threads stands still: on a busy machine some still run, and answer,
+    """Suspend a process and wait until each of its threads is stopped. On a busy machine some still run, and answer,
     after the signal."""
     os.kill(pid, signal.SIGSTOP)
-    threads = pathlib.Path("/proc", str(pid), "task")
 
-    def stand_still() -> bool:
-        return all(" T " in path.read_text().rpartition(")")[2][:4] for path in threads.glob("*/stat"))
+    def states() -> List[str]:
+        found = []
+        for path in pathlib.Path("/proc", str(pid), "task").glob("*/stat"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+                found.append(path.read_text().rpartition(") ")[2][0])
+        return found
 
-    wait_for(stand_still, 60, f"process {pid} to stand still")
+    wait_for(lambda: set(states()) == {"T"}, 60, f"the threads of process {pid} to stop")
 
 
 class JavaServer:
