@@ -250,9 +250,9 @@ class QuorumshiftAction(ActionBase):
 
     def facts_of(self, host: str) -> Mapping[str, Any]:
         """Return the ansible_facts of a host ({} when it has none)."""
-        return (self._of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+        return (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
 
-    def _of(self, host: str) -> Mapping[str, Any]:
+    def _variables_of(self, host: str) -> Mapping[str, Any]:
         """Return the variables of a host. Ansible collects them anew at each access, so a task keeps what it got."""
         if host not in self._hostvars:
             self._hostvars[host] = self.vars["hostvars"][host]
@@ -313,7 +313,7 @@ class QuorumshiftAction(ActionBase):
         if host in (None, self.vars["inventory_hostname"]):
             value = self.vars.get(name)
         else:
-            own = self._of(host)
+            own = self._variables_of(host)
             value = own[name] if name in own else self._role_defaults().get(name)
         return variable_specs.typed(name, self._templar.template(value)) if value is not None else None
 
@@ -405,7 +405,7 @@ class QuorumshiftAction(ActionBase):
         node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(host, self._of(host).get("quorumshift_gathered"))
+            node["error"] = unread(host, self._variables_of(host).get("quorumshift_gathered"))
             node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
             if node.get("node_id") is None:

@@ -579,7 +579,8 @@ class Walk:
                 if number:
                     _shown, printed = self._status(True, False)
                 given = scenario.given(world)
-                beyond = printed and printed.leads_as(self.recorded.following)  # what comes after the whole scenario
+                # the command that comes after the whole scenario
+                beyond = printed and printed.equals_except_token(self.recorded.following)
                 if printed and printed.playbook == scenario.playbook and not beyond:
                     given = {name: given[name] for name in scenarios.OF_SIMULATION if name in given} | printed.variables
                 code, _seconds = self.spawner.play(

@@ -73,8 +73,8 @@ class Printed(NamedTuple):
     playbook: str
     variables: dict[str, str]
 
-    def leads_as(self, other: Printed | None) -> bool:
-        """Return whether it is the other command, but for the token, which depends on when the nodes started."""
+    def equals_except_token(self, other: Printed | None) -> bool:
+        """Return whether it equals the other command except for the token, which depends on when the nodes started."""
         token = "quorumshift_finalize_token"
         if other is None or (self.playbook, self.variables.keys()) != (other.playbook, other.variables.keys()):
             return False
