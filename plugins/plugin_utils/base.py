@@ -127,6 +127,8 @@ class QuorumshiftAction(ActionBase):
                 # A journal that cannot be written would hide the reason
                 with contextlib.suppress(OSError):
                     self.failed_at(self._task.name, result.get("msg"))
+            if result.get("failed") and self._task.failed_when == [False]:
+                self.say(f"failed on {self.host}: {self._task.name}: {result.get('msg')}")  # Ansible shows ok
             self._report()
         return result
 

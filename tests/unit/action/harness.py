@@ -30,6 +30,7 @@ class Harness:
         self.results: list[dict] = []
         self.check_mode = False
         self.ignore_unreachable = self.ignore_errors = False
+        self.failed_when: list = []
         self.variables: dict[str, Any] = {
             "quorumshift_artifacts_dir": str(tmp_path),
             "quorumshift_bootstrap_servers": ["b1:9094"],
@@ -72,6 +73,7 @@ class Harness:
             check_mode=self.check_mode,
             ignore_unreachable=self.ignore_unreachable,
             ignore_errors=self.ignore_errors,
+            failed_when=self.failed_when,
             _role=None,
             get_dep_chain=lambda: None,
         )

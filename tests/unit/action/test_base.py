@@ -127,6 +127,16 @@ def test_an_unreachable_host_is_a_failure_unless_it_is_asked_for(harness, monkey
         assert [event["host"] for event in harness.events("failed")] == ["b1"]
 
 
+@pytest.mark.parametrize("never_fails", [False, True])
+def test_a_failure_that_the_task_does_not_have_is_shown(harness, monkeypatch, never_fails):
+    """Ansible prints ok for it."""
+    harness.failed_when = [False] if never_fails else []
+    monkeypatch.setattr(harness, "_module", lambda _args: {"failed": True, "msg": "b1: no space left"})
+    harness.run("digest_key", {}, {}, host="b1")
+    shown = [text for text in harness.printed if "failed on b1: " in text and "no space left" in text]
+    assert len(shown) == never_fails
+
+
 def test_a_fault_of_the_action_itself_ends_the_run(harness, monkeypatch):
     monkeypatch.setattr(harness, "_module", lambda _args: 1 // 0)
     with pytest.raises(ZeroDivisionError):
