@@ -363,7 +363,37 @@ def levels_table() -> str:
     return "\n".join(rows)
 
 
+def modules_table(internal: bool) -> str:
+    """The modules that a playbook may call, or the internal ones, from their documentation."""
+    rows = ["| module | what it does |" if internal else "| module | what it does | needs |"]
+    rows.append("|---|---|" if internal else "|---|---|---|")
+    for path in sorted((ROOT / "plugins" / "modules").glob("*.py")):
+        docs = module_docs(path)
+        if docs["description"][0].startswith("B(Internal.)") == internal:
+            needs = "" if internal else f" {_needs(docs)} |"
+            rows.append(f"| `{path.stem}` | {_markdown(docs['short_description'])} |{needs}")
+    return "\n".join(rows)
+
+
+def module_docs(path: Path) -> dict[str, Any]:
+    """Return the documentation of a module or of a documentation fragment."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION":
+            return yaml.safe_load(ast.literal_eval(node.value))
+    raise ValueError(f"{path} has no DOCUMENTATION")
+
+
+def _needs(docs: dict[str, Any]) -> str:
+    """Return the Python packages that a module needs, those of its documentation fragments included."""
+    names = [name.split(".")[2] for name in docs["extends_documentation_fragment"]]
+    fragments = [module_docs(ROOT / "plugins" / "doc_fragments" / f"{name}.py") for name in dict.fromkeys(names)]
+    found = [text for part in (docs, *fragments) for text in part.get("requirements", [])]
+    return ", ".join(text.partition(" (")[0] for text in found) or "Python's standard library"
+
+
 REGIONS = {
+    "modules": lambda: modules_table(internal=False),
+    "internal modules": lambda: modules_table(internal=True),
     "levels": levels_table,
     "invariants": invariants_table,
     "verification rules": verification_rules,
