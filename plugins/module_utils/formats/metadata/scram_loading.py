@@ -63,18 +63,18 @@ def losses(log: OpenLog, end_offset: int) -> Losses:
             read, last = batch.size, path
         _load(batch, path, log.start_offset, end_offset, (as_read, at_once))
     found: Losses = {}
-    for one in (as_read, at_once):
-        one.end()
-        found.update({mechanism: sorted(users) for mechanism, users in one.lost.items()})
+    for loading in (as_read, at_once):
+        loading.end()
+        found.update({mechanism: sorted(users) for mechanism, users in loading.lost.items()})
     return found
 
 
-def _load(batch: Batch, path: str, low: int, high: int, loading: Iterable[_Loading]) -> None:
+def _load(batch: Batch, path: str, low: int, high: int, loadings: Iterable[_Loading]) -> None:
     if batch.is_control or not _FRAME.search(batch.records):
         return
     for _offset, _time, api_key, _version, fields in decode_batch(batch, path, low, high, _WANTED, later=True):
-        for one in loading:
-            one.take(api_key, fields)
+        for loading in loadings:
+            loading.take(api_key, fields)
 
 
 def in_order(users: Iterable[str]) -> List[str]:

@@ -203,7 +203,7 @@ class ConfigsReader:
         configs = []
         for number in range(count):
             known = self._known.setdefault(number, [])
-            found = next((one for one in known if answer.startswith(one[0], at)), None)
+            found = next((prefix for prefix in known if answer.startswith(prefix[0], at)), None)
             if found is None:
                 config, end = self._read_config(answer, at)
                 found = (answer[at:end], config)
