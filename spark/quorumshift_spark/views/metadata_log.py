@@ -93,8 +93,8 @@ class History:
         self._removed_topics = removed_topics
         self._partitions = partitions.sort_by("topic_id").combine_chunks()
         counts = self._partitions["topic_id"].value_counts().to_pylist()
-        starts = itertools.accumulate((one["counts"] for one in counts), initial=0)
-        self._rows = {one["values"]: (start, one["counts"]) for one, start in zip(counts, starts)}
+        starts = itertools.accumulate((count["counts"] for count in counts), initial=0)
+        self._rows = {count["values"]: (start, count["counts"]) for count, start in zip(counts, starts)}
 
     def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
         """Return the offset of the last record of an entity; `topic_ids`: of its topic, now and before."""
@@ -273,7 +273,9 @@ class MetadataLogView(LiveView):
         def read(source):
             with self._open(source, 0) as (log, extent):
                 states = log_records(log, extent, {_MIGRATION_STATE})
-                ends = [one for one in states if one.fields["zkMigrationState"] == 1 and not one.from_checkpoint]
+                ends = [
+                    state for state in states if state.fields["zkMigrationState"] == 1 and not state.from_checkpoint
+                ]
             return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
 
         return self._of_past("copy", read)
@@ -284,7 +286,9 @@ class MetadataLogView(LiveView):
         def read(source):
             with self._open(source, offset) as (log, extent):
                 batches = segment_batches(log, extent.end_offset, check_crc=False)
-                return next((one.epoch for one, _path in batches if one.base_offset <= offset <= one.last_offset), None)
+                return next(
+                    (batch.epoch for batch, _path in batches if batch.base_offset <= offset <= batch.last_offset), None
+                )
 
         return self._of_past(("epoch", offset), read)
 
@@ -486,8 +490,13 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
     for broker_id, broker in image.brokers.items():
         fields = {name: broker[name] for name in ("fenced", "epoch", "rack", "log_dirs")}
         fields["endpoints"] = [
-            [one["name"], one["host"], one["port"], enums.of_code(enums.SECURITY_PROTOCOLS, one["securityProtocol"])]
-            for one in broker["end_points"]
+            [
+                end_point["name"],
+                end_point["host"],
+                end_point["port"],
+                enums.of_code(enums.SECURITY_PROTOCOLS, end_point["securityProtocol"]),
+            ]
+            for end_point in broker["end_points"]
         ]
         yield form.broker(broker_id, fields, {"offset": broker["changed_offset"]})
 
