@@ -442,7 +442,7 @@ class _Requester:
         for result in response["results"]:
             self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
-                mechanism = enums.of_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
+                mechanism = enums.name_from_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
     def check_served(self) -> None:

@@ -91,7 +91,7 @@ class Image:
         self.removed_topics: Dict[str, int] = {}
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Image:
+    def from_records(cls, records: Iterable[Record]) -> Image:
         """Return the image of these records. Raises InconsistentLog."""
         image = cls()
         for record in records:

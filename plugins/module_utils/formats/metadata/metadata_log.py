@@ -344,16 +344,16 @@ def _step(log, transactions, inside, api_key, offset, fields, path):
 
 
 def _close(transactions, counts, offset, outcome):
-    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_by_name(counts))
+    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_name_counts(counts))
 
 
 def _follow(transactions, counts):
     """Note the records that follow the last transaction, if there is one."""
     if transactions:
-        transactions[-1] = transactions[-1]._replace(later=_by_name(counts))
+        transactions[-1] = transactions[-1]._replace(later=_name_counts(counts))
 
 
-def _by_name(counts):
+def _name_counts(counts):
     names = {key: RECORDS[key].name if key in RECORDS else f"record type {key}" for key in sorted(counts)}
     return {name: counts[key] for key, name in names.items()}
 

@@ -41,7 +41,7 @@ def summarise(directory, *values, **options):
 def image(directory, end_offset=None):
     """The image of the log in a directory."""
     records = metadata_log.read_records(str(directory), end_offset, metadata_image.TYPES)
-    return metadata_image.Image.of(records)
+    return metadata_image.Image.from_records(records)
 
 
 def contents(of):

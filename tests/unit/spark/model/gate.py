@@ -176,13 +176,13 @@ class Log:
 
     def entities(self) -> Dict[Key, Entity]:
         """Return the entities at the end."""
-        return {(entity.kind, entity.key): entity for entity in of_image(Image.of(self._all()))}
+        return {(entity.kind, entity.key): entity for entity in of_image(Image.from_records(self._all()))}
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """See MetadataLogView.reread."""
         wanted, every = set(keys), self._all()
         begin, self._last = self._last, self.end_offset
-        image, after = Image.of(every), []
+        image, after = Image.from_records(every), []
         again = Image()
         for record in every:
             again.apply(record)
@@ -205,7 +205,7 @@ class Log:
 
     def _history(self) -> metadata_log.History:
         begin = self._cluster.begin
-        image = Image.of([*self._summed_up(begin), *self._records(begin)])
+        image = Image.from_records([*self._summed_up(begin), *self._records(begin)])
         changed = {key: at for key, at in metadata_log.removed(image).items() if at >= begin}
         partitions = []
         for entity in of_image(image):
@@ -252,7 +252,7 @@ def of_image(image: Image) -> List[Entity]:
 def of_state(state: State) -> Dict[Key, Entity]:
     """Return the entities of metadata."""
     made = [Record(0, 0, 0, kind, 0, fields, False) for kind, fields in records({}, state)]
-    return {(entity.kind, entity.key): entity for entity in of_image(Image.of(made))}
+    return {(entity.kind, entity.key): entity for entity in of_image(Image.from_records(made))}
 
 
 def served(cluster: Cluster, number: int, zookeeper: ZooKeeper) -> Dict[Key, Entity]:

@@ -303,7 +303,7 @@ def test_missing_log_is_named(tmp_path):
 
 
 def test_partitions_that_are_read_again_are_those_of_the_image(log_directory):
-    image = Image.of(read_records(log_directory, types=TYPES))
+    image = Image.from_records(read_records(log_directory, types=TYPES))
     end = metadata_summary.summarise(log_directory)["log_end_offset"]
     keys = {
         ("partition", canonical([image.topics[topic_id][0], number])): (topic_id, values)
@@ -410,7 +410,7 @@ def test_what_keys_were_between_two_snapshots_is_what_kafka_had(tmp_path, seed):
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
-    image = Image.of(read_records(log_directory, types=TYPES))
+    image = Image.from_records(read_records(log_directory, types=TYPES))
     assert len({(e.kind, e.key) for e in entities(image, DIGESTS)}) == len(list(entities(image, DIGESTS)))
 
 

@@ -93,7 +93,7 @@ def seen(records):
     """Return what a log is compared by, or that Kafka rejects it."""
     placed = [Record(number, 0, 0, name, 0, fields, False) for number, (name, fields) in enumerate(records)]
     try:
-        image = Image.of(placed)
+        image = Image.from_records(placed)
     except (InconsistentLog, KeyError):
         return "rejected"
     rows = [partition(rules.LOG, row, 0) for row in metadata_log._partitions(image)]
