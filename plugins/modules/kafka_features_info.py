@@ -39,7 +39,7 @@ EXAMPLES = r"""
 - name: Require that every node supports the metadata version of Kafka 3.9
   ansible.builtin.assert:
     that: my_features.highest_common['metadata.version'].level >= 21
-    fail_msg: "{{ my_features.nodes }}"
+    fail_msg: "{{ my_features.nodes | to_json }}"
 
 - name: Show the features of a cluster whose brokers are older than 3.9 and do not name their controllers
   quorumshift.kafka.kafka_features_info:
