@@ -131,7 +131,7 @@ class Cluster:
         def read() -> dict[tuple[str, int], int]:
             request = {TopicPartition(topic, number): spec for topic, number in partitions}
             # A new client for each attempt: librdkafka 2.16.0 keeps the first leader epoch that it saw, and gets
-            # FENCED_LEADER_EPOCH for ever after a leader's restart.
+            # FENCED_LEADER_EPOCH without end after a leader's restart.
             admin = AdminClient(self.settings)
             answers = admin.list_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return {(p.topic, p.partition): f.result(timeout=CALL_TIMEOUT_S + 5).offset for p, f in answers.items()}

@@ -123,7 +123,7 @@ class Run:
             "pid": os.getpid(),
             "config": self.config.without_secrets(),
             "partitions": [list(partition) for partition in partitions],
-            "first_offsets": {str(partitions[one]): offset for one, offset in self.first_offsets.items()},
+            "first_offsets": {str(partitions[partition]): offset for partition, offset in self.first_offsets.items()},
             "groups": {
                 group.name: {
                     "id": group.id,
@@ -290,11 +290,11 @@ class Run:
         try:
             self.cluster.deadline = time.monotonic() + self.config.drain_timeout_s
             earliest = self.cluster.offsets(list(partitions), latest=False)
-            start = {one: max(self.first_offsets[one], earliest[one]) for one in partitions}
+            start = {partition: max(self.first_offsets[partition], earliest[partition]) for partition in partitions}
             result = audit(self.context, start, self.config.drain_timeout_s)
         except (ClientsError, KafkaException) as e:
             return {"done": False, "messages": 0, "seconds": 0.0, "error": str(e), "from": {}}
-        return {**result, "from": {str(partitions[one]): offset for one, offset in start.items()}}
+        return {**result, "from": {str(partitions[partition]): offset for partition, offset in start.items()}}
 
     def _finish_admin(self) -> dict[str, Any] | None:
         if self.admin is None:

@@ -65,10 +65,16 @@ def sentences(markdown: str) -> list[str]:
         if token.type != "inline":
             continue
         parts = [
-            " " if one.type in ("softbreak", "hardbreak") else "code" if one.type == "code_inline" else one.content
-            for one in token.children or ()
+            " "
+            if child.type in ("softbreak", "hardbreak")
+            else "code"
+            if child.type == "code_inline"
+            else child.content
+            for child in token.children or ()
         ]
-        found += [one.strip() for one in re.split(r"(?<=[.!?])\s+", "".join(parts)) if len(one.split()) > 2]
+        found += [
+            sentence.strip() for sentence in re.split(r"(?<=[.!?])\s+", "".join(parts)) if len(sentence.split()) > 2
+        ]
     return found
 
 
@@ -83,11 +89,11 @@ def main() -> int:
             continue  # no text
         lines += found_in(name, text, rules)
         if name.endswith(".md"):
-            counts = [len(one.split()) for one in sentences(text)]
+            counts = [len(sentence.split()) for sentence in sentences(text)]
             mean = statistics.mean(counts) if counts else 0.0
             over = sum(count > LONG_WORDS for count in counts)
             print(f"{name}: {len(counts)} sentences, {mean:.1f} words on average, {over} over {LONG_WORDS}")
-            long += [(len(one.split()), name, one) for one in sentences(text)]
+            long += [(len(sentence.split()), name, sentence) for sentence in sentences(text)]
             if mean > MEAN_WORDS:
                 lines.append(f"{name}: {mean:.1f} words a sentence, more than {MEAN_WORDS:g}")
     print("The longest sentences:")

@@ -98,8 +98,8 @@ def messages() -> list[Message]:
 def task_messages(node: Any) -> Iterator[str]:
     """Yield the messages with which the tasks of a YAML file can fail, those in blocks included."""
     if isinstance(node, list):
-        for one in node:
-            yield from task_messages(one)
+        for entry in node:
+            yield from task_messages(entry)
     elif isinstance(node, dict):
         for key, value in node.items():
             if key == "fail_msg":
@@ -125,7 +125,7 @@ class _Collector(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.functions.append(node.name)
         doc = ast.get_docstring(node) or ""
-        named = any(self._origin().endswith(one) for one in RETURNS_REASONS)
+        named = any(self._origin().endswith(place) for place in RETURNS_REASONS)
         why = (doc.startswith("Return why") or named) and self._origin() not in _EXPLAINS_A_PASS
         self.why += why
         body = node.body[1:] if doc else node.body
@@ -242,10 +242,10 @@ def slug(heading: str) -> str:
 
 def gates_table() -> str:
     """The gates, from core/gates/gates.py."""
-    node_restarts = {one.gate: name for name, one in transitions.KINDS.items()}
+    node_restarts = {kind.gate: name for name, kind in transitions.KINDS.items()}
     rows = ["| gate | moment | opens in phase | restart that needs its token |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
-        opens = ", ".join(f"`{one}`" for one in gate.phases)
+        opens = ", ".join(f"`{phase_name}`" for phase_name in gate.phases)
         node_restart = f"`{node_restarts[name]}`" if name in node_restarts else "none"
         rows.append(f"| `{name}` | {gate.moment} | {opens} | {node_restart} |")
     return "\n".join(rows)
@@ -281,8 +281,8 @@ def provoked() -> dict[str, list[str]]:
     for path in sorted((ROOT / "tests" / "system" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
-                for one in node.args:
-                    places.setdefault(ast.literal_eval(one), set()).add(path.name)
+                for argument in node.args:
+                    places.setdefault(ast.literal_eval(argument), set()).add(path.name)
     return {check: sorted(names) for check, names in places.items()}
 
 
@@ -334,13 +334,17 @@ def verification_excuses() -> str:
 def invariants_table() -> str:
     """The conditions of every gate and admission, from core/gates/invariants.py."""
     rows = ["| id | condition | what holds | read from | required |", "|---|---|---|---|---|"]
-    for one in invariants.CONDITIONS:
+    for condition in invariants.CONDITIONS:
         where = ["gates and admissions forward"]
         where += (
-            ["in a rollback, unless accepted" if one.id in ("I4", "I5") else "in a rollback"] if one.rollback else []
+            ["in a rollback, unless accepted" if condition.id in ("I4", "I5") else "in a rollback"]
+            if condition.rollback
+            else []
         )
-        where += ["for the start of a node that is down"] if one.start else []
-        rows.append(f"| {one.id} | {one.title} | {one.holds} | {one.read} | {', '.join(where)} |")
+        where += ["for the start of a node that is down"] if condition.start else []
+        rows.append(
+            f"| {condition.id} | {condition.title} | {condition.holds} | {condition.read} | {', '.join(where)} |"
+        )
     return "\n".join(rows)
 
 
@@ -351,19 +355,49 @@ def levels_table() -> str:
         "|---|---|---|---|---|",
     ]
     names = kafka_releases.LEVELS
-    for release, one in kafka_releases.RELEASES.items():
-        features = dict(one["features"])
+    for release, entry in kafka_releases.RELEASES.items():
+        features = dict(entry["features"])
         lowest, highest, _new = features.pop(METADATA_VERSION)
         one_way = max(level for level in kafka_releases.ONE_WAY if level <= highest)
         others = ", ".join(f"`{name}` {high}" for name, (_low, high, _new) in features.items()) or "none"
         rows.append(
-            f"| {releases.written(release)} | {one['java']} | {names[lowest]} to {names[highest]} "
+            f"| {releases.written(release)} | {entry['java']} | {names[lowest]} to {names[highest]} "
             f"({lowest} to {highest}) | {names[one_way]} ({one_way}) | {others} |"
         )
     return "\n".join(rows)
 
 
+def modules_table(internal: bool) -> str:
+    """The modules that a playbook may call, or the internal ones, from their documentation."""
+    rows = ["| module | what it does |" if internal else "| module | what it does | needs |"]
+    rows.append("|---|---|" if internal else "|---|---|---|")
+    for path in sorted((ROOT / "plugins" / "modules").glob("*.py")):
+        docs = module_docs(path)
+        if docs["description"][0].startswith("B(Internal.)") == internal:
+            needs = "" if internal else f" {_needs(docs)} |"
+            rows.append(f"| `{path.stem}` | {_markdown(docs['short_description'])} |{needs}")
+    return "\n".join(rows)
+
+
+def module_docs(path: Path) -> dict[str, Any]:
+    """Return the documentation of a module or of a documentation fragment."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION":
+            return yaml.safe_load(ast.literal_eval(node.value))
+    raise ValueError(f"{path} has no DOCUMENTATION")
+
+
+def _needs(docs: dict[str, Any]) -> str:
+    """Return the Python packages that a module needs, those of its documentation fragments included."""
+    names = [name.split(".")[2] for name in docs["extends_documentation_fragment"]]
+    fragments = [module_docs(ROOT / "plugins" / "doc_fragments" / f"{name}.py") for name in dict.fromkeys(names)]
+    found = [text for part in (docs, *fragments) for text in part.get("requirements", [])]
+    return ", ".join(text.partition(" (")[0] for text in found) or "Python's standard library"
+
+
 REGIONS = {
+    "modules": lambda: modules_table(internal=False),
+    "internal modules": lambda: modules_table(internal=True),
     "levels": levels_table,
     "invariants": invariants_table,
     "verification rules": verification_rules,
@@ -394,9 +428,11 @@ def gaps() -> list[str]:
     documented = {text for texts in entries.values() for text in texts}
     collected = messages()
     current = {message.text for message in collected}
-    missing = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in documented]
+    missing = [
+        f"{quoted(message.text)}   ({message.origin})" for message in collected if message.text not in documented
+    ]
     stale = [f"no longer in the code: {text}" for text in sorted(documented - current)]
-    wanted = [f"Check {check.id}" for check in preflight.CHECKS] + [f"Block {one}" for one in block_ids()]
+    wanted = [f"Check {check.id}" for check in preflight.CHECKS] + [f"Block {block_id}" for block_id in block_ids()]
     wanted += [f"Gate {name}" for name in gates.GATES] + [f"Phase {name}" for name in STOPPING_PHASES]
     return missing + stale + [f"no entry: {heading}" for heading in wanted if heading not in entries]
 

@@ -85,12 +85,12 @@ def _of_action(name: str) -> set[str]:
     source = path.read_text(encoding="utf-8")
     for util, read in _UTILS.items():
         if util in source:
-            source += "".join((ROOT / "plugins" / one).read_text(encoding="utf-8") for one in read)
+            source += "".join((ROOT / "plugins" / file).read_text(encoding="utf-8") for file in read)
     names = set(_VARIABLE.findall(source))
     action = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}").ActionModule
     for option in (*action.FILLS, *_OF_NODE.findall(source)):
         variable = base.VARIABLES.get(option, ())
-        names.update([variable] if isinstance(variable, str) else [one for one in variable if one])
+        names.update([variable] if isinstance(variable, str) else [part for part in variable if part])
     if "nodes" in action.FILLS or "self.nodes()" in source:
         names.update(_OF_NODES)
     return names
@@ -136,7 +136,7 @@ def written(role: Path, text: str) -> str:
         if line == MARKER:
             skipping = True
             uses = used(role, entry)
-            made += [short(one, spec) for one, spec in shared.items() if one in uses]
+            made += [short(shared_name, spec) for shared_name, spec in shared.items() if shared_name in uses]
     assert set(specs) == set(yaml.safe_load("\n".join(made))["argument_specs"])
     return "\n".join(made).rstrip() + "\n"
 

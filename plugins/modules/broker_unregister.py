@@ -10,6 +10,7 @@ module: broker_unregister
 short_description: Remove quorum registrations of brokers that run in plain ZooKeeper mode
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - A broker that started in migration mode and was reverted to plain ZooKeeper mode may still be registered in the
     quorum. Kafka counts that registration when it decides whether to start the initial copy.
   - Removes the registration of each such broker, and checks at the quorum's leader that it is deleted. It does so only

@@ -10,6 +10,7 @@ module: controller_wipe
 short_description: Remove the traces of a rolled-back migration from a controller's host
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Empties the log directories of a controller that is stopped, restores the properties file from before the
     migration (or deletes the file if there was none), and unmasks the service. It does not start the service.
   - Fails and deletes nothing if a log directory does not carry this cluster's id.

@@ -10,6 +10,7 @@ module: digest_key
 short_description: Keep the key that hashes a cluster's secrets for comparison
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Keeps one key per cluster on a managed host, with mode 0600. Hashes of different runs can be compared, and a reader
     of a report cannot test passwords against them.
 options:

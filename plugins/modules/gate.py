@@ -10,6 +10,7 @@ module: gate
 short_description: Open a gate before a step that is harder to undo, or report why it stays closed
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - A gate opens when the required Spark jobs have passed (O(verified)), and the cluster has been healthy and in the
     expected phase for O(stable_s). A condition that cannot be evaluated keeps the gate closed.
   - An open gate returns a gate token. M(quorumshift.kafka.node_restart) requires it.

@@ -10,6 +10,7 @@ module: initial_copy
 short_description: Wait for the initial copy of ZooKeeper's metadata into KRaft, and count its records
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - O(state=expected) counts the metadata in ZooKeeper before the initial copy.
   - O(state=awaited) waits until C(/migration) shows that the initial copy has ended, then counts the metadata in
     ZooKeeper again. The copy has ended when the znode holds an offset and either changes or stays the same for 20

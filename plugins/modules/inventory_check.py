@@ -10,6 +10,7 @@ module: inventory_check
 short_description: Check the groups and variables of the inventory before any host is reached
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Internal; the playbooks of this collection call it first. It runs on the control node alone and reaches no host.
   - Names each mistyped variable, each value of a wrong type, each address that cannot be parsed, missing and equal ids,
     and each variable that is set for nodes but not for the control node. Each problem says where, and what to set.

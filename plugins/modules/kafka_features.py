@@ -41,6 +41,7 @@ options:
     type: float
     default: 120
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
@@ -48,8 +49,22 @@ extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
 attributes:
-  check_mode: {support: full, description: The controller validates the change and does not make it.}
-  diff_mode: {support: full, description: Shows the levels before and after.}
+  check_mode:
+    support: full
+    details:
+      - The controller validates the change and does not make it.
+  diff_mode:
+    support: full
+    details:
+      - Shows the levels before and after.
+seealso:
+  - module: quorumshift.kafka.kafka_features_info
+  - name: Reassignments and features
+    description: The modules' guide, with what they refuse and why.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/reassignments-and-features.md
+  - name: KIP-584
+    description: Kafka's proposal of versioned features.
+    link: https://cwiki.apache.org/confluence/display/KAFKA/KIP-584%3A+Versioning+scheme+for+features
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -57,34 +72,62 @@ EXAMPLES = r"""
 - name: Raise every feature as far as all nodes support it
   quorumshift.kafka.kafka_features:
     bootstrap_servers: b1:9092,b2:9092
-    cluster_id: "{{ my_cluster_id }}"
     upgrade_all: true
 
-- name: Set one feature
+- name: Set metadata.version to the last level of Kafka 3.9, over TLS and SASL
+  quorumshift.kafka.kafka_features:
+    bootstrap_servers:
+      - b1:9094
+      - b2:9094
+    client:
+      security_protocol: SASL_SSL
+      sasl_mechanism: SCRAM-SHA-512
+      sasl_username: admin
+      sasl_password: "{{ vault_kafka_password }}"
+      ssl_cafile: /etc/pki/kafka-ca.pem
+    cluster_id: phUKKf3TSny1o9Yap379dw
+    features:
+      metadata.version: "3.9"
+
+- name: Show whether the controller would accept a lower level
   quorumshift.kafka.kafka_features:
     bootstrap_servers: b1:9092,b2:9092
     features:
-      metadata.version: "3.9"
+      metadata.version: 3.8-IV0
+    downgrade: safe
+  check_mode: true
+  diff: true
 """
 
 RETURN = r"""
 results:
-  description: Each changed feature with its levels C(before) and C(after), their names, and C(error) by Kafka's name.
+  description:
+    - Each changed feature with its levels C(before) and C(after), and their names C(before_name) and C(after_name).
+    - If the controller rejects the change, C(error) has Kafka's name of the reason, null for a feature that it accepts.
   type: list
   elements: dict
-  returned: always
+  returned: success, and if the change is refused
+  sample:
+    - feature: metadata.version
+      before: 20
+      before_name: 3.8-IV0
+      after: 21
+      after_name: 3.9-IV0
 finalized:
   description: The finalized levels after the change, as the node with the highest epoch serves them.
   type: dict
   returned: success
+  sample: {metadata.version: 21}
 epoch:
   description: The epoch of the finalized features.
   type: int
   returned: success
+  sample: 337
 waited_s:
   description: How long it took until every node served the levels, in seconds.
   type: float
   returned: success
+  sample: 0.569
 """
 
 import time

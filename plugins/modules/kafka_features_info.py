@@ -16,13 +16,17 @@ description:
   - Runs on any host that reaches the brokers and controllers. It changes nothing and needs no principal's rights, since
     servers answer C(ApiVersions) before authentication.
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
+  - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.zookeeper
-attributes:
-  check_mode: {support: full, description: It changes nothing.}
-  diff_mode: {support: none, description: It changes nothing.}
+seealso:
+  - module: quorumshift.kafka.kafka_features
+  - name: Reassignments and features
+    description: The modules' guide, with what they refuse and why.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/reassignments-and-features.md
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -31,6 +35,27 @@ EXAMPLES = r"""
   quorumshift.kafka.kafka_features_info:
     bootstrap_servers: b1:9092,b2:9092
   register: my_features
+
+- name: Require that every node supports the metadata version of Kafka 3.9
+  ansible.builtin.assert:
+    that: my_features.highest_common['metadata.version'].level >= 21
+    fail_msg: "{{ my_features.nodes | to_json }}"
+
+- name: Show the features of a cluster whose brokers are older than 3.9 and do not name their controllers
+  quorumshift.kafka.kafka_features_info:
+    bootstrap_servers: b1:9092,b2:9092
+    controllers:
+      - c1:9093
+      - c2:9093
+      - c3:9093
+    controller_client:
+      security_protocol: SSL
+      ssl_cafile: /etc/pki/kafka-ca.pem
+
+- name: Show what applies in ZooKeeper mode
+  quorumshift.kafka.kafka_features_info:
+    bootstrap_servers: b1:9092,b2:9092
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
 """
 
 RETURN = r"""
@@ -38,10 +63,12 @@ mode:
   description: V(zookeeper), V(migration), V(kraft) or V(unknown).
   type: str
   returned: success
+  sample: kraft
 static_voters:
   description: Whether the quorum has static voters; null in ZooKeeper mode.
   type: bool
   returned: success
+  sample: true
 finalized:
   description: The finalized level of each feature as the node with the highest epoch serves it, with its name.
   type: dict
@@ -51,10 +78,12 @@ epoch:
   description: The epoch of the finalized features, -1 if they are unknown.
   type: int
   returned: success
+  sample: 398
 highest_common:
   description: The highest level of each feature that every node supports, with its name.
   type: dict
   returned: success
+  sample: {kraft.version: {level: 1, name: "1"}, metadata.version: {level: 21, name: 3.9-IV0}}
 nodes:
   description:
     - What each broker and controller answers, by its role, id and address. C(role), C(id) and C(address) repeat them.
@@ -62,24 +91,36 @@ nodes:
       C(error) says why a node gave no answer.
   type: dict
   returned: success
+  sample:
+    broker 1 at 127.0.0.1:35247:
+      role: broker
+      id: 1
+      address: 127.0.0.1:35247
+      supported: {kraft.version: [0, 1], metadata.version: [1, 21]}
+      finalized: {metadata.version: 21}
+      epoch: 398
 voters_unknown:
   description: Ids of voters that could not be asked, because their address is unknown. Name them in O(controllers).
   type: list
   elements: int
   returned: success
+  sample: []
 migrating:
   description: What shows that a migration to KRaft is not finalized, else null.
   type: str
   returned: success
+  sample: null
 zookeeper_feature:
   description: What C(/feature) has in ZooKeeper mode, null if it is missing or was not read.
   type: dict
   returned: success
+  sample: null
 notes:
   description: What applies to this cluster in its mode, in words.
   type: list
   elements: str
   returned: success
+  sample: ["Static voters: kraft.version must stay as it is."]
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features

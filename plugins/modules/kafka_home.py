@@ -10,6 +10,7 @@ module: kafka_home
 short_description: Read from where a node's service starts Kafka, or switch it where no node runs
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - O(state=read) shows where the link O(home) leads, which release is in O(to), and from where the running process
     runs Kafka.
   - O(state=switched) lets the link lead to O(to), on a host whose service does not run.

@@ -70,41 +70,94 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
+  - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
-attributes:
-  check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Changes nothing.}
+seealso:
+  - module: quorumshift.kafka.migration_state
+  - module: quorumshift.kafka.spark_facts
+  - name: Preflight checks
+    description: Each check by its id, with what it means and what to do.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/runbook.md#preflight-checks
+  - name: ZooKeeper to KRaft migration
+    description: Kafka's own description of the migration and of its reversal.
+    link: https://kafka.apache.org/39/documentation.html#kraft_zk_migration
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
+# Every probe of the cluster begins with the facts of its hosts.
+- name: Read every node
+  hosts: kafka_broker:kafka_controller
+  gather_facts: false
+  tasks:
+    - name: Read the node
+      ansible.builtin.import_role:
+        name: quorumshift.kafka.quorumshift
+        tasks_from: gather
+
 - name: Check the cluster before the migration
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Check the cluster before the migration
+      quorumshift.kafka.kraft_preflight:
+        bootstrap_servers: b1:9094,b2:9094
+        zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+        report_only: true
+      register: preflight
+
+    - name: List the checks that block the migration
+      ansible.builtin.debug:
+        msg: "{{ preflight.findings | selectattr('severity', 'eq', 'blocks') | map(attribute='id') | unique }}"
+
+- name: Print all findings as a table, and fail on those that block
   quorumshift.kafka.kraft_preflight:
-    bootstrap_servers: b1:9094
-    zookeeper_connect: z1:2181/kafka
-    nodes: "{{ my_node_facts }}"
-    report_only: true
-  register: preflight
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    show: true
+
+- name: Check with the settings that the controllers will have, and accept a warning
+  quorumshift.kafka.kraft_preflight:
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    controller_listener: CONTROLLER
+    controller_protocol: SSL
+    controller_principal: User:CN=controller
+    controller_super_users: ["User:CN=controller"]
+    controller_config:
+      metadata.log.max.snapshot.interval.ms: 600000
+    waived:
+      self_healer: it is paused for the night of the migration
 """
 
 RETURN = r"""
 findings:
-  description: The findings of all checks.
+  description: The findings of all checks. C(waived) is the reason of O(waived), or null.
   type: list
   elements: dict
-  returned: always
+  returned: success, and if a finding blocks
   sample:
-    - id: node_ids
+    - id: broker_ids
+      title: Brokers of the inventory
       severity: blocks
-      seen: c1 has quorumshift_node_id 1, which is the id of b1
-      do: choose an id that no broker and no other controller has
+      source: KRaftMigrationDriver, WAIT_FOR_BROKERS
+      seen: >-
+        broker 2 on b2 is not registered in ZooKeeper (kafka.service is inactive); 1 partition offline: scratch_rf1_0-2;
+        14 partitions under-replicated: UPPER.Case_Mixed-1-0, UPPER.Case_Mixed-1-1, UPPER.Case_Mixed-1-2,
+        __consumer_offsets-0, __consumer_offsets-1 and 9 more
+      do: >-
+        start kafka.service on b2. If the broker is lost, reassign its replicas and remove its host from the inventory:
+        the initial copy waits for it forever
+      waived: null
 checks:
   description: The ids of the checks that ran.
   type: list
   elements: str
-  returned: always
+  returned: success, and if a finding blocks
+  sample: [groups, reached, same_hosts, platform, node_ids]
 """
 
 import time

@@ -10,6 +10,7 @@ module: metadata_snapshot
 short_description: Take a consistent snapshot of a controller's live metadata log for verification
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - O(state=present) archives the newest complete checkpoint of the metadata log and the records after it. Kafka may
     write, roll and delete files meanwhile. O(state=absent) removes the archive, also one of an earlier run.
   - The archive holds secrets in clear text (SCRAM keys, encrypted configs, delegation tokens). Only its owner can read

@@ -71,22 +71,76 @@ options:
     choices: [none, run, alone]
     default: none
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
+  - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
-attributes:
-  check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Reads only.}
+seealso:
+  - module: quorumshift.kafka.kraft_preflight
+  - module: quorumshift.kafka.rolling_restart
+  - name: Operator's guide
+    description: Phases, gates, variables, and the inventory.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/operators-guide.md
+  - name: ZooKeeper to KRaft migration
+    description: Kafka's own description of the migration and of its reversal.
+    link: https://kafka.apache.org/39/documentation.html#kraft_zk_migration
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
+# Every probe of the cluster begins with the facts of its hosts.
+- name: Read every node
+  hosts: kafka_broker:kafka_controller
+  gather_facts: false
+  tasks:
+    - name: Read the node
+      ansible.builtin.import_role:
+        name: quorumshift.kafka.quorumshift
+        tasks_from: gather
+
 - name: Detect the phase
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Detect the phase
+      quorumshift.kafka.migration_state:
+        bootstrap_servers: b1:9094,b2:9094
+        zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+        record: false
+      register: state
+
+    - name: Require a cluster that is not in a migration
+      ansible.builtin.assert:
+        that: state.phase in ['zk', 'finalized', 'kraft_native']
+        fail_msg: "{{ state.reasons }}"
+
+- name: Print the status screen
   quorumshift.kafka.migration_state:
-    bootstrap_servers: b1:9094
-    zookeeper_connect: z1:2181,z2:2181/kafka
-    nodes: "{{ my_node_facts }}"
-  register: state
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    show: true
+    record: false
+
+- name: Print the remaining steps of the migration, with batches of up to four brokers
+  quorumshift.kafka.migration_state:
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    plan: alone
+    concurrency: 4
+    record: false
+
+# Without zookeeper_connect, once ZooKeeper is removed
+- name: Detect the phase of a finalized cluster over TLS and SASL
+  quorumshift.kafka.migration_state:
+    bootstrap_servers: b1:9094,b2:9094
+    client:
+      security_protocol: SASL_SSL
+      sasl_mechanism: SCRAM-SHA-512
+      sasl_username: quorumshift
+      sasl_password: "{{ vault_quorumshift_password }}"
+      ssl_cafile: /etc/pki/kafka-ca.pem
+    record: false
 """
 
 RETURN = r"""
@@ -99,60 +153,98 @@ cluster_id:
   description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is removed.
   type: str
   returned: when known
+  sample: phUKKf3TSny1o9Yap379dw
 reasons:
   description: What blocks the next step in sentences, after the phase. The action plugin adds it.
   type: str
   returned: success
+  sample: >-
+    The phase is dual_write: broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there.
+    Start it, in the mode that its file has
 blocks:
   description: What blocks the next step, each with what to do.
   type: list
   elements: dict
   returned: success
-  sample: [{"id": "broker_down", "text": "broker b2 does not answer", "do": "start it"}]
+  sample:
+    - id: broker_down
+      text: "broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there"
+      do: start it, in the mode that its file has
 evidence:
   description: Each observation that led to the phase, with its source.
   type: list
   elements: dict
   returned: success
+  sample:
+    - {what: owner of /controller, value: kraft, source: ZooKeeper /controller}
+    - {what: mode of b1 at its next start, value: kraft, source: /etc/kafka/server.properties}
 mirrored_offset:
   description: The offset of the metadata log up to which controllers have written to ZooKeeper; null where they do not.
   type: int
   returned: success
+  sample: 13670
+mirrored_zxid:
+  description: ZooKeeper's transaction that wrote RV(mirrored_offset); null where controllers do not write.
+  type: int
+  returned: success
+  sample: 12884921273
 next:
   description:
     - The next step, as {text, playbook, token (whether it takes the confirmation token), watch, target (of a
-      rollback)}.
+      rollback)}. The target is null unless the step is a rollback.
   type: dict
   returned: success
+  sample:
+    playbook: migrate
+    token: true
+    watch:
+      - "the lag of every node and of ZooKeeper stays near 0: a rollback needs ZooKeeper up to date"
+    target: null
 rollback_readiness:
   description:
     - Where a rollback can lead from here, as {targets (of V(hybrid), V(zk)), obstacles (what would prevent it, as
       sentences)}.
   type: dict
   returned: success
+  sample: {targets: [hybrid, zk], obstacles: []}
 nodes:
-  description: For each host its mode, its mode at the next start, version, state and lag.
+  description: For each host its role, id, mode, mode at the next start, version, state and lag.
   type: dict
   returned: success
+  sample:
+    b1: {role: broker, id: 1, mode: kraft, next: kraft, state: online, version: 3.9.2, lag: 0}
+    b2: {role: broker, id: 2, mode: "-", next: kraft, state: offline, version: 3.9.2, lag: 17}
 steps:
   description: In phase V(reverting), the steps of the rollback that are done and those that remain.
   type: list
   elements: dict
   returned: success
+  sample:
+    - {step: controllers down, done: true}
+    - {step: brokers plain, done: false}
 quorum:
   description: What the quorum's leader returned to DescribeQuorum.
   type: dict
   returned: success
+  sample:
+    reached: true
+    leader_id: 102
+    leader_epoch: 8
+    high_watermark: 13671
+    voters: [{id: 101, log_end_offset: 13671}]
+    observers: [{id: 2, log_end_offset: 13654}]
 idle:
   description: Whether a run in O(direction) has nothing to change now.
   type: bool
   returned: success
+  sample: true
 to_prove:
   description:
     - Whether a rollback has nothing left to change but its last gate must still open, because an earlier run was
       interrupted.
   type: bool
   returned: success
+  sample: false
 unfinished:
   description:
     - Hosts on which an earlier run left a restart unfinished, or whose controller is down. The run starts what is down
@@ -160,52 +252,76 @@ unfinished:
   type: list
   elements: str
   returned: success
+  sample: []
 left_registered:
   description: Ids of brokers that run in plain ZooKeeper mode but are registered in the quorum.
   type: list
   elements: int
   returned: success
+  sample: []
+backups:
+  description: The backups of ZooKeeper that hosts have of this cluster, as C({path, time}) by host.
+  type: dict
+  returned: success
+  sample:
+    b1:
+      - path: /var/lib/quorumshift/phUKKf3TSny1o9Yap379dw/backup/zookeeper-20261121T145016-3f2a.jsonl.gz
+        time: 1795276228
 ahead:
   description:
     - Names of the remaining steps in O(direction), as RV(plan) names them. In check mode, those that are due now.
   type: list
   elements: str
   returned: success
-  sample: [after_copy, kraft, after_kraft, soak, before_finalize, controller_final, after_finalize]
+  sample: [soak, before_finalize, controller_final, after_finalize]
 plan:
   description:
     - C(steps), each as {kind, name, text, batches, reasons, back}, and C(unavoidable), the partitions that no order
       of restarts keeps available.
   type: dict
   returned: with O(plan_to)
+  sample:
+    steps:
+      - kind: roll
+        name: zk_migration
+        text: restart brokers in migration mode
+        batches: [[b1], [b3], [b2]]
+        reasons: {b1: "canary: leads fewest partitions (216)", b2: "controller: last, so that it moves once"}
+        back: zk
+    unavoidable: {scratch_rf1_0-0: "replication factor 1: offline while its broker restarts"}
 plan_error:
   description: Why there is no plan.
   type: str
   returned: with O(plan_to), where the brokers do not answer
+  sample: "the brokers gave no answer: Failed to get metadata: Local: Broker transport failure"
 token:
   description:
-    - In V(dual_write) and V(finalizing), the confirmation token that finalizes this cluster as it runs now.
+    - In V(dual_write) and V(finalizing), the confirmation token that finalizes this cluster as it runs now. Null in
+      other phases.
   type: str
   returned: success
+  sample: phUKKf3TSny1o9Yap379dw:58066d
 gate:
   description: The gate of O(gate), or the one that opens in this phase; null where none does.
   type: str
   returned: success
-  sample: before_trigger
+  sample: after_kraft
 views:
   description: The views of the metadata that are compared before this gate opens.
   type: list
   elements: str
   returned: success
-  sample: [zookeeper, broker, metadata_log]
+  sample: [zookeeper, broker, metadata_log, baseline]
 zookeeper_zxid:
   description: The last transaction that ZooKeeper had processed; null where it did not answer.
   type: int
   returned: success
+  sample: 12884921274
 baseline:
   description: Where the last comparison that passed has read its views.
   type: dict
   returned: success
+  sample: {offset: null, zxid: null, snapshots: {}}
   contains:
     offset:
       description: The end of the metadata log; null where no log was compared.
@@ -220,10 +336,7 @@ compares_records:
   description: Whether records are compared as well before this gate opens.
   type: bool
   returned: success
-facts:
-  description: All collected facts.
-  type: dict
-  returned: success
+  sample: true
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates

@@ -10,6 +10,7 @@ module: node_facts
 short_description: Read a Kafka broker or controller on its host
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Reads only, with nothing but Python's standard library on the host (and Kafka's own client for O(login)).
   - The subset V(node) reads the service, the properties file with secrets sealed under a key of the run, each log
     directory's C(meta.properties) and free space, the metadata log, and the record of the host's newest restart.

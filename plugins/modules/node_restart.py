@@ -10,6 +10,7 @@ module: node_restart
 short_description: Restart one Kafka node with changed properties
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Stops the node, replaces its properties file, starts the node and waits until it is up. A worker that is detached
     from Ansible's connection does this, so a lost control node, terminal or network does not interrupt the restart.
     With systemd the worker is a transient unit, so the end of the login does not kill it either.

@@ -89,14 +89,29 @@ options:
     type: float
     default: 900
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
 attributes:
-  check_mode: {support: full, description: Reads only and returns what would be moved or cancelled.}
-  diff_mode: {support: full, description: "Shows R, the adding and the removing replicas of each partition."}
+  check_mode:
+    support: full
+    details:
+      - Reads only and returns what would be moved or cancelled.
+  diff_mode:
+    support: full
+    details:
+      - Shows the replicas R, and the adding and removing ones of each partition.
+seealso:
+  - module: quorumshift.kafka.partition_reassignment_info
+  - name: Reassignments and features
+    description: The modules' guide, with what they refuse and why.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/reassignments-and-features.md
+  - name: KIP-455
+    description: Kafka's proposal of reassignments by request.
+    link: https://cwiki.apache.org/confluence/display/KAFKA/KIP-455%3A+Create+an+Administrative+API+for+Replica+Reassignment
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -107,6 +122,32 @@ EXAMPLES = r"""
     partitions:
       - {topic: orders, partition: 0, replicas: [1, 2, 4]}
     throttle_bytes_s: 50000000
+
+- name: Show what a file of kafka-reassign-partitions would move
+  quorumshift.kafka.partition_reassignment:
+    bootstrap_servers: b1:9092,b2:9092
+    src: /root/reassignment.json
+  check_mode: true
+  diff: true
+
+- name: Begin to move partitions and do not wait for them
+  quorumshift.kafka.partition_reassignment:
+    bootstrap_servers: b1:9092,b2:9092
+    document: "{{ my_plan.plan }}"
+    throttle_bytes_s: 50000000
+    wait: false
+  register: my_move
+
+- name: Wait for these partitions in another job
+  quorumshift.kafka.partition_reassignment:
+    bootstrap_servers: b1:9092,b2:9092
+    state: awaited
+    document: "{{ my_plan.plan }}"
+
+- name: Move the partitions back
+  quorumshift.kafka.partition_reassignment:
+    bootstrap_servers: b1:9092,b2:9092
+    document: "{{ my_move.undo }}"
 
 - name: Cancel every reassignment
   quorumshift.kafka.partition_reassignment:
@@ -121,32 +162,55 @@ results:
       run, and its C(error) with Kafka's name, null without one.
   type: list
   elements: dict
-  returned: always
+  returned: success, and if the move is refused or fails
+  sample:
+    - topic: orders
+      partition: 0
+      state: start
+      before: [1, 2]
+      wanted: [3, 1]
+      adding: [3]
+      removing: [2]
+      error: null
 done:
   description: Whether no reassignment of these partitions is in flight.
   type: bool
   returned: success
+  sample: true
 undo:
   description: The reassignment that leads back to the replicas before this one.
   type: dict
   returned: success, with O(state=present)
+  sample:
+    version: 1
+    partitions: [{topic: orders, partition: 0, replicas: [1, 2]}]
 progress:
-  description: Partitions and bytes left, bytes a second, and the seconds that this takes.
+  description:
+    - Partitions and bytes left, bytes copied, bytes a second, and the seconds that this takes (C(eta_s)). Values that
+      are unknown are null. Empty where nothing was in flight.
   type: dict
   returned: success
+  sample: {partitions_left: 1, bytes_left: 12002174, bytes_copied: 0, bytes_per_s: 0, eta_s: null}
 text:
   description: The progress in words.
   type: str
   returned: when not done
+  sample: 1 partitions left, 12002174 bytes left at 0 bytes/s (big-0 adds [3])
 gone:
   description: Partitions of the reassignment that do not exist, each as C(topic-number).
   type: list
   elements: str
   returned: success
+  sample: []
 carry:
   description: What the next call of the same wait needs.
   type: dict
   returned: when not done
+  sample:
+    began: 1795807837.6923552
+    changed: true
+    copied: 0
+    left: 1
 throttles_left:
   description:
     - Throttles that were not removed, because someone else has changed them or their broker is not alive. Each is a
@@ -154,10 +218,12 @@ throttles_left:
   type: list
   elements: str
   returned: success
+  sample: []
 waited_s:
   description: How long the module waited, in seconds.
   type: float
   returned: success
+  sample: 2.404
 """
 
 import contextlib

@@ -31,22 +31,46 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
+  - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
-attributes:
-  check_mode: {support: full, description: It changes nothing.}
-  diff_mode: {support: none, description: It changes nothing.}
+seealso:
+  - module: quorumshift.kafka.partition_reassignment
+  - name: Reassignments and features
+    description: The modules' guide, with what they refuse and why.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/reassignments-and-features.md
+  - name: KIP-455
+    description: Kafka's proposal of reassignments by request.
+    link: https://cwiki.apache.org/confluence/display/KAFKA/KIP-455%3A+Create+an+Administrative+API+for+Replica+Reassignment
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
+- name: Show what is in flight and which throttles are set
+  quorumshift.kafka.partition_reassignment_info:
+    bootstrap_servers: b1:9092,b2:9092
+  register: my_reassignments
+
 - name: Plan to drain broker 3
   quorumshift.kafka.partition_reassignment_info:
     bootstrap_servers: b1:9092,b2:9092
     drain: 3
   register: my_plan
+
+- name: Drain broker 3 as planned
+  quorumshift.kafka.partition_reassignment:
+    bootstrap_servers: b1:9092,b2:9092
+    document: "{{ my_plan.plan }}"
+    throttle_bytes_s: 50000000
+
+- name: Plan to give the emptiest broker its share of two topics
+  quorumshift.kafka.partition_reassignment_info:
+    bootstrap_servers: b1:9092,b2:9092
+    add: least_loaded
+    topics: [orders, payments]
 """
 
 RETURN = r"""
@@ -55,55 +79,77 @@ reassignments:
   type: list
   elements: dict
   returned: success
+  sample:
+    - {topic: big, partition: 0, replicas: [3, 2, 1], adding: [3], removing: [1]}
 progress:
-  description: How many partitions and bytes are left of all reassignments in flight.
+  description:
+    - How many partitions and bytes are left of all reassignments in flight, and how many bytes are copied. Bytes are
+      null if they could not be read, and without any reassignment.
   type: dict
   returned: success
+  sample: {partitions_left: 1, bytes_left: 11102014, bytes_copied: 900160}
 throttles:
   description: Every replication throttle that is set, with its C(resource), C(key) and C(value).
   type: list
   elements: dict
   returned: success
+  sample:
+    - {resource: broker 1, key: leader.replication.throttled.rate, value: "100000"}
 throttles_unread:
   description: Why throttles could not be read, of each broker that did not answer.
   type: list
   elements: str
   returned: success
+  sample: []
 recorded_throttles:
   description:
     - Throttles that M(quorumshift.kafka.partition_reassignment) set from this host and has not removed yet. Running it
-      again once the partitions have moved removes them.
+      again once the partitions have moved removes them. C(ours) are the values that it set, C(former) is the one
+      before. C(type) is 2 for a topic, 4 for a broker.
   type: list
   elements: dict
   returned: success
+  sample:
+    - {type: 4, name: "1", key: leader.replication.throttled.rate, ours: ["100000"], former: "7777777"}
 throttles_set_by:
   description: Who set the newest of RV(recorded_throttles), as {run, user, host, at}; empty without any.
   type: dict
   returned: success
+  sample: {run: null, user: root, host: control-1, at: 1795807836.9298265}
 legacy:
   description: What C(/admin/reassign_partitions) asks for, null if it does not exist or was not read.
   type: str
   returned: success
+  sample: null
 plan:
   description: The plan, as a reassignment file of C(kafka-reassign-partitions). Null without O(drain) and O(add).
   type: dict
   returned: success
+  sample:
+    version: 1
+    partitions: [{topic: big, partition: 0, replicas: [2, 1]}]
 rollback:
-  description: The reassignment that leads back to the replicas before the plan.
+  description: The reassignment that leads back to the replicas before the plan. Null without O(drain) and O(add).
   type: dict
   returned: success
+  sample:
+    version: 1
+    partitions: [{topic: big, partition: 0, replicas: [2, 3]}]
 broker:
-  description: The broker that the plan is about.
+  description: The broker that the plan is about. Null without O(drain) and O(add).
   type: int
-  returned: with O(drain) or O(add)
+  returned: success
+  sample: 3
 rack_load:
   description: Replicas a broker, on average, of each rack.
   type: dict
   returned: success
+  sample: {r1: 3.0, r2: 1.5}
 cluster_id:
   description: The cluster's id.
   type: str
   returned: success
+  sample: Qs7KfZk2TIK1n0nQ5Qm3Tw
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner

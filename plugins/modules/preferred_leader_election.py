@@ -10,6 +10,7 @@ module: preferred_leader_election
 short_description: Give partitions back to their preferred leaders
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Waits until the preferred leader, a partition's first replica, is in sync, elects it (KIP-460), and waits until all
     brokers' metadata name it. Partitions that it leads already are left alone.
   - Kafka does the same every few minutes where C(auto.leader.rebalance.enable) is on.

@@ -10,6 +10,7 @@ module: restore_zk_controller
 short_description: Restore ZooKeeper's controller during a rollback
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the probe host. Fails unless every KRaft controller is stopped and masked.
   - Fails as well if the quorum has committed a change that its controllers have not written to ZooKeeper.
   - Raises the versions of partition states in ZooKeeper to the partition epochs that the brokers know from KRaft.

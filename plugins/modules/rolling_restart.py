@@ -125,73 +125,167 @@ options:
     type: float
     default: 600
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
+  - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
-attributes:
-  check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Reads only.}
+seealso:
+  - module: quorumshift.kafka.node_restart
+  - module: quorumshift.kafka.migration_state
+  - name: Operator's guide
+    description: Phases, gates, variables, and the inventory.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/operators-guide.md
+  - name: How it works
+    description: What each condition of a restart protects.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/how-it-works.md
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
+# Every probe of the cluster begins with the facts of its hosts.
+- name: Read every node
+  hosts: kafka_broker:kafka_controller
+  gather_facts: false
+  tasks:
+    - name: Read the node
+      ansible.builtin.import_role:
+        name: quorumshift.kafka.quorumshift
+        tasks_from: gather
+
+- name: Plan restarts
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Show which nodes could restart together, in batches of up to four brokers
+      quorumshift.kafka.rolling_restart:
+        state: batches
+        bootstrap_servers: b1:9094,b2:9094
+        concurrency: 4
+        run: show-batches
+      register: together
+
+    - name: Leave out the nodes that started since a change of their files
+      quorumshift.kafka.rolling_restart:
+        state: batches
+        bootstrap_servers: b1:9094,b2:9094
+        since: 1795276228
+        run: show-batches
+
+- name: Plan the restarts of brokers in the mode in which they run
+  quorumshift.kafka.rolling_restart:
+    state: planned
+    kind: restart_broker
+    canary: b3
+    bootstrap_servers: b1:9094,b2:9094
+    run: night-1
+  register: planned
+
 - name: Plan the rolling restart to KRaft mode
   quorumshift.kafka.rolling_restart:
     state: planned
     kind: kraft
-    run: "{{ run }}"
-    bootstrap_servers: b1:9094
-    nodes: "{{ my_node_facts }}"
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    run: night-1
+
+# In a play with serial: 1 over the hosts of the plan
+- name: Wait until this broker may be stopped
+  quorumshift.kafka.rolling_restart:
+    state: admitted
+    kind: restart_broker
+    batch: "{{ ansible_play_batch }}"
+    plan: "{{ hostvars['localhost'].planned.plan }}"
+    bootstrap_servers: b1:9094,b2:9094
+    run: night-1
+    stable_s: 10
+    timeout_s: 600
+  delegate_to: localhost
+  register: admitted
 """
 
 RETURN = r"""
-unaccepted:
-  description: In plain restarts, which partitions cannot keep C(min.insync.replicas), and how to accept it.
+phase:
+  description: The phase that the last reading has detected.
   type: str
-  returned: with O(state=planned) of V(restart_broker)
+  returned: with O(state=admitted) and O(state=settled)
+  sample: hybrid
 since:
   description: The O(since) with which a later run leaves out what this one restarts.
   type: float
   returned: with O(state=planned) of plain restarts
+  sample: 1795276228
 plan:
-  description: Batches of hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
+  description:
+    - C(batches) of hosts, hosts that need no restart (C(done)), C(reasons) by host, the C(kind), and C(unavoidable),
+      the partitions that cannot stay available.
   type: dict
   returned: with O(state=planned)
+  sample:
+    kind: kraft
+    batches: [[b2], [b1], [b3]]
+    done: []
+    reasons: {b2: "canary: leads fewest partitions (1)"}
+    unavoidable: {scratch_rf1_0-0: "replication factor 1: offline while its broker restarts"}
 brokers:
-  description: Batches of broker hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
+  description: The same of the brokers, without a kind.
   type: dict
   returned: with O(state=batches)
+  sample:
+    batches: [[b1], [b2], [b3]]
+    done: []
+    reasons: {}
+    unavoidable: {scratch_rf1_0-0: "replication factor 1: offline while its broker restarts"}
 controllers:
   description: The same of the quorum's controllers; none without a group C(kafka_controller), or in phase C(zk).
   type: dict
   returned: with O(state=batches)
+  sample:
+    batches: [[c1], [c3], [c2]]
+    done: []
+    reasons: {c2: "controller: last, so that it moves once"}
+    unavoidable: {}
 gate_token:
   description: The gate token for the restart of the batch, or of RV(first) alone; or for wiping controllers once every
     broker is in plain ZooKeeper mode. It names its hosts.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
+  sample:
+    gate: before_kraft
+    cluster_id: phUKKf3TSny1o9Yap379dw
+    phase: hybrid
+    run: night-1
+    digest: 7345f0ef79822c586f963d8f64d5e86a70081dee9f38aff34f990f7772c6f56d
+    hosts: {b2: 2}
+    only_start: false
+    clocks: {}
 needed:
   description: Whether the batch's controller still needs its restart.
   type: bool
   returned: with O(state=admitted)
+  sample: true
 only_start:
   description: Whether the batch's node is down and is only started.
   type: bool
   returned: with O(state=admitted)
+  sample: false
 unresponsive:
   description: With RV(only_start), which other nodes do not answer.
   type: list
   elements: str
   returned: with O(state=admitted), when RV(only_start)
+  sample: []
 first:
   description: The stuck leader to restart first, with its host and partitions; of controllers, the C(host) to restart
     while the batch's, C(waits), leads the quorum.
   type: dict
   returned: with O(state=admitted), where there is one
+  sample: {host: c1, waits: c2}
 waited_s:
   description: How long the wait took, in seconds.
   type: float
   returned: with O(state=admitted) and O(state=settled)
+  sample: 10.012
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner

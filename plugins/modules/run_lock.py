@@ -10,6 +10,7 @@ module: run_lock
 short_description: Take or close a host's run lock
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Prevents two runs from changing the same cluster at once. Each host keeps the lock in C(run_lock.json) below its
     state directory. M(quorumshift.kafka.node_restart) needs it to begin a restart.
   - O(state=taken) waits while a restart is running on the host. It fails if another run takes the lock first.

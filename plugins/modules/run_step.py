@@ -10,6 +10,7 @@ module: run_step
 short_description: Journal the begin and the end of a step of a run
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Internal; the playbooks of this collection call it around each of their steps. It runs on the control node alone.
   - A step that began and did not end on all of its hosts ends the run. Every later task of this collection fails then,
     but for a few clean-ups. Ansible itself would start the next play after a host became unreachable.

@@ -10,6 +10,7 @@ module: service_stop
 short_description: Stop a node's service and keep it down, or allow it to start again
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - O(state=stopped) stops the service and waits until systemd reports it stopped. O(state=masked) first prevents any
     start of the service, also after a reboot. O(state=unmasked) removes the mask and does not start the service.
   - Masking is a drop-in with a condition that never holds, because C(systemctl mask) does not work on a unit file in

@@ -10,6 +10,7 @@ module: spark_facts
 short_description: Read what the verification needs of the Spark host
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the Spark host. Reads whether C(spark-submit), Java and the Python packages work, the free memory and disk
     space, and which servers the host reaches. Begins no Spark session.
   - The action plugin fills in the options from the variables of the role quorumshift. A host that is unreachable or

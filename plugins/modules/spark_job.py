@@ -10,6 +10,7 @@ module: spark_job
 short_description: Submit a verification job to Spark and return its verdict
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the Spark host. Submits a job of the package C(spark/) with C(spark-submit) and returns its C(result.json).
   - The job continues if the control process or SSH dies. It ends at O(timeout_s) at the latest. Its input is removed in
     any case.

@@ -10,6 +10,7 @@ module: upgrade_plan
 short_description: Decide whether Kafka's binaries may be changed to another release, and what is left of an upgrade
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - O(step=binaries) fails where the binaries of the cluster may not be changed to O(to), and shows the order of the
     restarts. Going up, controllers come before brokers, and going down after them.
   - O(step=versions) shows what raises the versions in use, after every node runs O(to). That is

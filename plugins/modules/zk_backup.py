@@ -10,6 +10,7 @@ module: zk_backup
 short_description: Back up Kafka's subtree in ZooKeeper, and check the backup against ZooKeeper
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - With O(state=taken), writes every znode below the chroot and the znodes above it into one file, with data, ACL,
     versions, zxids and the owners of ephemerals.
   - With O(state=verified), reads the file, checks its digest, and compares it with the live tree. A persistent znode

@@ -10,6 +10,7 @@ module: zk_cut
 short_description: Cut a ZooKeeper observer off from its source and make it a voter of its own ensemble
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on each host of the destination ensemble. A detached worker does the steps, each at an order, so that no
     connection is needed in between.
   - O(state=begun) fences the client port for all clients and arms a timer of systemd. At O(deadline_s) the timer undoes

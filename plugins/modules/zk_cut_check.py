@@ -10,6 +10,7 @@ module: zk_cut_check
 short_description: Check that destination servers have all of Kafka's writes on the source
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - With O(config_file) it runs on a source host, and reads the end of that server's transaction log. The result is
     exact. A transaction after a destination server's last one must not touch the chroot or a znode below it. The ends
     of sessions after the cut are expected.

@@ -10,6 +10,7 @@ module: zk_cut_plan
 short_description: Plan the cut between two ZooKeeper ensembles, or say why it is not possible now
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Reads only, from the probe host. It estimates how long the cut takes, and compares that with two thirds of the
     shortest session timeout on the destination servers.
   - It fails with all that is against the cut. A destination server does not serve as an observer or is behind. A host

@@ -10,6 +10,7 @@ module: zk_leftovers
 short_description: List or remove what other applications left on the ensemble that Kafka moved to
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - The observers had the source's whole tree, so the destination has the data of its other applications too.
   - A leftover is a path outside of Kafka's chroot and of C(/zookeeper), with all below it.
   - It fails unless the servers are the destination's own ensemble. So the source, of which observers are a part, is

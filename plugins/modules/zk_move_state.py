@@ -10,6 +10,7 @@ module: zk_move_state
 short_description: Decide how a move between ZooKeeper ensembles goes on
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Decides by what M(quorumshift.kafka.zk_cut) read on each destination host. It reads nothing itself, but checks from
     the host on which it runs that no host in O(dead) answers.
   - It fails where the run must end. A host could not be read. The hosts, O(destination_servers) and

@@ -77,10 +77,26 @@ options:
     type: float
     default: 600
 extends_documentation_fragment:
+  - quorumshift.kafka.attributes
   - quorumshift.kafka.zookeeper
 attributes:
-  check_mode: {support: full, description: Checks the preconditions and returns what would change.}
-  diff_mode: {support: full, description: Shows the changes of the files.}
+  check_mode:
+    support: full
+    details:
+      - Checks the preconditions and returns what would change.
+  diff_mode:
+    support: full
+    details:
+      - Shows the changes of the files, with secrets masked.
+  platform:
+    platforms: linux
+seealso:
+  - name: ZooKeeper to ZooKeeper
+    description: The whole move to an ensemble of Kafka's own, with what protects it.
+    link: https://github.com/quorumshift/kafka/blob/main/docs/zookeeper-to-zookeeper.md
+  - name: ZooKeeper Observers
+    description: ZooKeeper's own description of observers.
+    link: https://zookeeper.apache.org/doc/r3.8.4/zookeeperObservers.html
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -94,6 +110,33 @@ EXAMPLES = r"""
       45: z5:2888:3888
       46: z6:2888:3888
     config_file: /etc/zookeeper/zoo.cfg
+
+- name: Show whether all preconditions hold, and which lines would change
+  quorumshift.kafka.zk_observer_join:
+    zookeeper_connect: z1:2181,z2:2181,z3:2181
+    myid: 44
+    destination_servers: {44: "z4:2888:3888", 45: "z5:2888:3888", 46: "z6:2888:3888"}
+    config_file: /etc/zookeeper/zoo.cfg
+  check_mode: true
+  diff: true
+
+# ZooKeeper 3.4 does not keep its servers in /zookeeper/config
+- name: Join a source of ZooKeeper 3.4, one destination server at a time
+  hosts: new_zookeeper
+  serial: 1
+  tasks:
+    - name: Join the source as an observer
+      quorumshift.kafka.zk_observer_join:
+        zookeeper_connect: z1:2181,z2:2181,z3:2181
+        source_servers:
+          1: z1:2888:3888
+          2: z2:2888:3888
+          3: z3:2888:3888
+        myid: "{{ my_zookeeper_id }}"
+        destination_servers: {44: "z4:2888:3888", 45: "z5:2888:3888", 46: "z6:2888:3888"}
+        destination_connect: z4:2181,z5:2181,z6:2181
+        config_file: /etc/zookeeper/zoo.cfg
+        service: zookeeper
 """
 
 RETURN = r"""
@@ -101,19 +144,23 @@ joined:
   description: Whether the server is an observer that serves and has caught up; false in check mode if it would change.
   type: bool
   returned: success
+  sample: true
 zxid:
   description: The last transaction that the observer has processed; null in check mode if it would change.
   type: int
   returned: success
+  sample: 4294967305
 leader_zxid:
   description: The last transaction of the source's leader when the wait began; null like RV(zxid).
   type: int
   returned: success
+  sample: 4294967305
 files:
-  description: The files that were changed.
+  description: The files that were changed, or would be in check mode.
   type: list
   elements: str
   returned: success
+  sample: [/srv/z44/data/myid, /srv/z44/zoo.cfg]
 """
 
 import re

@@ -10,6 +10,7 @@ module: zk_partition_states
 short_description: Create partition states that ZooKeeper lacks after the initial copy
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the probe host, while KRaft's controllers write to ZooKeeper.
   - A topic that is created just when the KRaft controller takes over has no partition states in ZooKeeper. Kafka 3.9
     then drops every change that includes such a partition, for instance a broker's restart. Neither ZooKeeper nor the

@@ -10,6 +10,7 @@ module: zk_restore
 short_description: Restore znodes that a migration deleted from a backup of ZooKeeper
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the probe host. O(state=planned) compares and changes nothing. It returns the confirmation token for the
     restore.
   - O(state=restored) creates missing persistent znodes and completes configs, ACLs and topics. It removes no metadata

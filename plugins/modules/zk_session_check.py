@@ -10,6 +10,7 @@ module: zk_session_check
 short_description: Check which ZooKeeper servers a broker uses
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on a broker's host, and reads only. It connects to ZooKeeper from there, with the broker's own TLS settings.
   - With O(state=reachable) it fails unless C(/cluster/id), read through O(zookeeper_connect), is the broker's own. A
     broker that is restarted with a wrong chroot would make a new cluster.

@@ -10,6 +10,7 @@ module: zk_tree_snapshot
 short_description: Archive a ZooKeeper server's snapshot and the log after it
 version_added: 0.1.0
 description:
+  - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - From the archive, the job C(ensemble_parity) follows the server's tree to an exact zxid.
   - The server goes on while it writes a snapshot, so a snapshot has a part of what followed. O(state=read) returns
     the zxid after which nothing can be in the newest one. Give the highest of all servers as O(zxid) of

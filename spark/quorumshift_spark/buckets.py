@@ -29,9 +29,9 @@ def none() -> np.ndarray:
     return np.zeros(COUNT, np.uint64)
 
 
-def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def unlike(left: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the buckets in which two views have other rows, and OWN."""
-    return np.flatnonzero((one != other) | (np.arange(COUNT) == OWN))
+    return np.flatnonzero((left != other) | (np.arange(COUNT) == OWN))
 
 
 def of_entities(entities: Iterable[Entity]) -> Tuple[List[int], np.ndarray]:

@@ -61,7 +61,9 @@ def check(
 ) -> Checked:
     """Compare these keys as first read, and re-check those that differ. Arguments: see recheck.recheck."""
     first = {key: recheck.outcomes_of(key, sides, comparisons, evidence) for key, sides in keys.items()}
-    todo = {key: keys[key] for key, outcomes in first.items() if any(one.differences for one in outcomes.values())}
+    todo = {
+        key: keys[key] for key, outcomes in first.items() if any(outcome.differences for outcome in outcomes.values())
+    }
     found = recheck.recheck(todo, comparisons, reread, evidence, advance, rounds, pause_s, between, sleep)
     for key in todo:
         for comparison, outcome in found.outcomes.get(key, {}).items():
@@ -110,8 +112,8 @@ def since_baseline(found: Sorted) -> Dict[str, int]:
     removed = {
         entry.key
         for entry in found.changed
-        for one in entry.outcome.changes
-        if one.field is None and one.sides[entry.comparison.right] is None
+        for change in entry.outcome.changes
+        if change.field is None and change.sides[entry.comparison.right] is None
     }
     accepted = {entry.key for entry in found.changed if entry.why == excuses.ACCEPTED}
     return {"changed": len(changed - removed), "removed": len(removed), "accepted": len(accepted)}
@@ -119,4 +121,4 @@ def since_baseline(found: Sorted) -> Dict[str, int]:
 
 def is_different(outcomes: Iterable[Outcome]) -> bool:
     """Return whether one of the outcomes is a difference."""
-    return any(one.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for one in outcomes)
+    return any(outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for outcome in outcomes)

@@ -142,7 +142,7 @@ def _same_addresses(ours, theirs):
         return False
 
     def fits(left, right):
-        return all(one == other or not (one and other) for one, other in zip(left, right))
+        return all(ours == other or not (ours and other) for ours, other in zip(left, right))
 
     return all(any(fits(left, right) for left in ours) for right in theirs)
 

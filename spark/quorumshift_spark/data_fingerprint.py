@@ -106,7 +106,7 @@ class _Run:
             findings, fingerprint = _fingerprint(self, progress)
             with self.stage("write", CLUSTER):
                 rows = store.write(self.job.output, fingerprint)
-                listed = [results.row(one, BASELINE, CLUSTER) for one in findings.differences]
+                listed = [results.row(difference, BASELINE, CLUSTER) for difference in findings.differences]
                 results.write_differences(self.job.output, listed)
                 rows[results.DIFFERENCES] = len(findings.differences)
                 rows[store.NAME] = 1
@@ -186,7 +186,7 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
         log_ends = cluster.high_watermarks(
             (name, number) for name, topic in found.topics.items() for number in topic.leaders
         )
-        same = [name for name, one in found.topics.items() if was and was.topics.get(name, one.id) == one.id]
+        same = [name for name, topic in found.topics.items() if was and was.topics.get(name, topic.id) == topic.id]
         gone = coordinators.missing(was.coordinators, now, same, states) if was else []
         sampled = _samples(settings["samples"], states)
         view["state"] = {"time_ms": taken, "topics": len(topics)}
@@ -222,7 +222,9 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
             starts = cluster.log_starts(states)  # retention may have moved them during the scan
             states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
             tallies = keys.tallies(_compared(was.partitions) if was else {}, _compared(states))
-            newest = keys.newest({record: one.partition for one in gone for record in (*one.records, *one.of_group)})
+            newest = keys.newest(
+                {record: entry.partition for entry in gone for record in (*entry.records, *entry.of_group)}
+            )
     with run_state.stage("compare", CLUSTER) as view:
         chunks = [chunk for chunk in chunks if chunk.end > states[chunk.topic, chunk.partition].log_start]
         ids = {name: topic.id for name, topic in found.topics.items()}
@@ -253,9 +255,11 @@ def _samples(
     """Return the sample of each topic that a class of topics matches; the first class decides."""
     found = {}
     for topic in {topic for (topic, _number), state in states.items() if not state.compacted}:
-        for one in classes:
-            if topic not in coordinators.INTERNAL and any(fnmatch.fnmatchcase(topic, name) for name in one["topics"]):
-                found[topic] = Sample(one.get("last"), one.get("percent"), one.get("seed") or 0)
+        for sampling in classes:
+            if topic not in coordinators.INTERNAL and any(
+                fnmatch.fnmatchcase(topic, name) for name in sampling["topics"]
+            ):
+                found[topic] = Sample(sampling.get("last"), sampling.get("percent"), sampling.get("seed") or 0)
                 break
     return found
 
@@ -369,22 +373,24 @@ def _settings(given: Mapping[str, Any]) -> Dict[str, Any]:
     settings = {**_FINGERPRINT_DEFAULTS, **given}
     if not 1 <= int(settings["chunk_offsets"]) <= 1 << 31:
         raise jobs.JobError(f"fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid")
-    for number, one in enumerate(settings["samples"]):
-        why = _invalid_sample(one)
+    for number, sample in enumerate(settings["samples"]):
+        why = _invalid_sample(sample)
         if why:
             raise jobs.JobError(f"fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why}")
     return settings
 
 
-def _invalid_sample(one: Any) -> str | None:
+def _invalid_sample(sample: Any) -> str | None:
     """Return why a class of topics is not valid, None if it is."""
-    if not isinstance(one, dict) or not isinstance(one.get("topics"), list) or not one["topics"]:
+    if not isinstance(sample, dict) or not isinstance(sample.get("topics"), list) or not sample["topics"]:
         return "it needs 'topics', a list of patterns"
-    if set(one) - {"topics", "last", "percent", "seed"} or ("last" in one) == ("percent" in one):
+    if set(sample) - {"topics", "last", "percent", "seed"} or ("last" in sample) == ("percent" in sample):
         return "besides 'topics' it takes either 'last' or 'percent', and with that 'seed'"
-    if "last" in one:
-        return None if isinstance(one["last"], int) and one["last"] > 0 else "'last' must be a number of records"
+    if "last" in sample:
+        return None if isinstance(sample["last"], int) and sample["last"] > 0 else "'last' must be a number of records"
     valid = (
-        isinstance(one["percent"], (int, float)) and 0 < one["percent"] <= 100 and isinstance(one.get("seed", 0), int)
+        isinstance(sample["percent"], (int, float))
+        and 0 < sample["percent"] <= 100
+        and isinstance(sample.get("seed", 0), int)
     )
     return None if valid else "'percent' must be above 0 and at most 100, 'seed' an integer"

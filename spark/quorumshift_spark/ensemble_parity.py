@@ -74,10 +74,10 @@ class _Run:
         self.incomplete: List[str] = []
         try:
             self.chroot = str(self.given["chroot"])
-            self.sides = {f"{one['side']}:{one['name']}": one for one in self.given["servers"]}
+            self.sides = {f"{server['side']}:{server['name']}": server for server in self.given["servers"]}
         except (KeyError, TypeError) as error:
             raise jobs.JobError(f"views: {error} is missing") from None
-        unknown = {one["side"] for one in self.sides.values()} - {SOURCE, DESTINATION}
+        unknown = {server["side"] for server in self.sides.values()} - {SOURCE, DESTINATION}
         if unknown:
             raise jobs.JobError(f"views.servers: side is {sorted(unknown)[0]!r}, not {SOURCE} or {DESTINATION}")
         self.cut = self.given.get("cut")
@@ -102,25 +102,25 @@ class _Run:
 
     def _opened(self, view: str, unpacked: str) -> trees.Files:
         """Return a server's files, unpacked: its ends are read on the driver."""
-        one = self.sides[view]
-        processed = {int(zxid): upto for zxid, upto in (one.get("processed") or {}).items()}
-        if one.get("data_dir"):
-            logs = one.get("data_log_dir") or one["data_dir"]
-            return trees.Files(view, f"{one['data_dir']}/version-2", f"{logs}/version-2", processed)
-        if not (one.get("archive") and one.get("sha256")):
+        server = self.sides[view]
+        processed = {int(zxid): upto for zxid, upto in (server.get("processed") or {}).items()}
+        if server.get("data_dir"):
+            logs = server.get("data_log_dir") or server["data_dir"]
+            return trees.Files(view, f"{server['data_dir']}/version-2", f"{logs}/version-2", processed)
+        if not (server.get("archive") and server.get("sha256")):
             raise jobs.JobError(f"views.servers: {view} needs either 'data_dir', or 'archive' with its 'sha256'")
         directory = os.path.join(unpacked, view.replace(":", "-"))
         try:
             os.makedirs(unpacked, mode=0o700, exist_ok=True)
-            archives.unpack(one["archive"], one["sha256"], directory, FILES)
+            archives.unpack(server["archive"], server["sha256"], directory, FILES)
         except (archives.SnapshotError, OSError, EOFError) as error:
             raise jobs.ViewError(f"{view}: {error}") from None
-        return trees.Files(view, directory, directory, processed, one["archive"], one["sha256"])
+        return trees.Files(view, directory, directory, processed, server["archive"], server["sha256"])
 
     def _trees(self, servers: Mapping[str, trees.Files]) -> List[trees.Tree]:
         """Return the trees to compare, the one that decides first. Notes each server whose files do not suffice."""
-        source = next((view for view, one in self.sides.items() if one["side"] == SOURCE), None)
-        destination = [view for view, one in self.sides.items() if one["side"] == DESTINATION]
+        source = next((view for view, server in self.sides.items() if server["side"] == SOURCE), None)
+        destination = [view for view, server in self.sides.items() if server["side"] == DESTINATION]
         ends = {}
         for view, files in servers.items():
             entry = self.result["views"].setdefault(view, results.unread())
@@ -140,7 +140,7 @@ class _Run:
                 "-e zk_migrate_without_source=true"
             )
         found = []
-        for view in [one for one in (source, *destination) if one]:
+        for view in [name for name in (source, *destination) if name]:
             upto = self.cut if after and view == source else zxid
             if ends[view] < upto:
                 self.incomplete.append(
@@ -150,7 +150,7 @@ class _Run:
                 continue
             spans = [(self._shipped(servers[view]), upto)]
             if after and view == source and destination:
-                since = next((one for one in destination if self._goes_back(servers[one], upto)), None)
+                since = next((name for name in destination if self._goes_back(servers[name], upto)), None)
                 if since is None:
                     self.incomplete.append(
                         f"no destination server's log goes back to the cut at zxid {_hex(upto)}, so it is not known "
@@ -229,7 +229,7 @@ class _Run:
                     {"path": row.path, **{**_NO_LEFTOVER, **json.loads(row.fields)}}
                     for row in trees.rows(spark, [part], trees.left_over, self.job.ship).collect()
                 ),
-                key=lambda one: one["path"],
+                key=lambda row: row["path"],
             )
         self._evaluate(compared, found, differing)
 
@@ -293,11 +293,13 @@ class _Run:
             for number in range(1, len(compared))
             for difference in _differences(path, of.get(0), of.get(number), compared, number, self.cut is not None)
         ]
-        listed = [results.listed(one) for one in differences]
+        listed = [results.listed(difference) for difference in differences]
         self.result.update(
             differences=results.some_of_each(listed, self.job.bounds.shown), differences_total=len(differences)
         )
-        results.write_differences(self.job.output, [results.row(one, *one.sides) for one in differences])
+        results.write_differences(
+            self.job.output, [results.row(difference, *difference.sides) for difference in differences]
+        )
         path = os.path.join(self.job.output, results.DIFFERENCES)
         self.result["files"][results.DIFFERENCES] = results.file_facts(path, len(differences))
         reasons = []
@@ -307,7 +309,7 @@ class _Run:
             reasons.append(
                 f"{len(found)} znodes differ{beyond}; the first: {differences[0].text()}. To do: {differences[0].do}"
             )
-        seen = {json.loads(one.key)[0] for one in differences}
+        seen = {json.loads(difference.key)[0] for difference in differences}
         vanished = [path for path in differing[: self.job.bounds.reread_limit] if path not in seen]
         if vanished:
             reasons.append(
@@ -341,7 +343,7 @@ def _differences(path, left, right, compared, number, after) -> List[Difference]
     if left is None and right is None:
         return []
     if left is None or right is None:
-        sides = {view: None if one is None else canonical(_brief(one)) for view, one in zip(views, (left, right))}
+        sides = {view: None if node is None else canonical(_brief(node)) for view, node in zip(views, (left, right))}
         return [Difference(KIND, key, None, sides, ENSEMBLE, RULE, do)]
     return [
         Difference(KIND, key, field, dict(zip(views, (left[field], right[field]))), ENSEMBLE, RULE, do)

@@ -302,7 +302,7 @@ def since(
     """
     fallen = _reassigned(comparison, key, sides, evidence)
     if not fallen and _has_one_owner(comparison, sides):
-        fallen = tuple(one for one in outcome.differences if _has_fallen(comparison, one, sides))
+        fallen = tuple(difference for difference in outcome.differences if _has_fallen(comparison, difference, sides))
     if fallen:
         return Outcome(DIFFER, fallen)
     if outcome.outcome not in _UNEQUAL:
@@ -357,7 +357,7 @@ def _allocated_since(
 def _has_one_owner(comparison: rules.Comparison, sides: Mapping[str, Side]) -> bool:
     """Return whether `next` of two blocks of producer ids means the same; it does for all else."""
     both = (sides.get(comparison.left), sides.get(comparison.right))
-    return len({one.fields.get("broker") == OF_DUAL_WRITE for one in both if isinstance(one, Entity)}) < 2
+    return len({side.fields.get("broker") == OF_DUAL_WRITE for side in both if isinstance(side, Entity)}) < 2
 
 
 def next_id(entity: Entity) -> int:
@@ -494,7 +494,7 @@ def overwritten(
     absent = Absent({})
     then = first.get(comparison.left, absent)
     unequal = [compare(comparison, *key, then, of.get(comparison.right, absent)) for of in (first, last)]
-    if any(one.outcome not in _UNEQUAL for one in unequal):
+    if any(difference.outcome not in _UNEQUAL for difference in unequal):
         return None
     recorded = _since_copy(key, last, evidence)
     missing = "does not have its records any more" if recorded is None else "has no record of it since the initial copy"
@@ -511,7 +511,7 @@ def _is_above(then: Side, log: Side) -> bool:
         return False
     if then.kind == "producer_ids":
         return next_id(then) > next_id(log)
-    epochs = [json.loads(one.fields.get("leader_epoch", "null")) for one in (then, log)]
+    epochs = [json.loads(side.fields.get("leader_epoch", "null")) for side in (then, log)]
     same_topic = then.fields.get("topic_id") == log.fields.get("topic_id")
     return then.kind == "partition" and same_topic and None not in epochs and epochs[0] > epochs[1]
 
@@ -541,14 +541,14 @@ _OF_STATE = frozenset(("leader", "leader_epoch", "isr", "recovery_state", "parti
 def _is_newer_copy(key: Key, outcome: Outcome, then: Side | None, copied: Side | None) -> bool:
     """Return whether the copy read a newer state of a partition than the baseline did. There is no record since the
     copy, so the log has what the copy read."""
-    return {one.field for one in outcome.differences} <= _OF_STATE and _is_newer(key, then, copied)
+    return {difference.field for difference in outcome.differences} <= _OF_STATE and _is_newer(key, then, copied)
 
 
 def _is_newer(key: Key, then: Side | None, now: Side | None) -> bool:
     """Return whether the partition epoch of a partition of the same topic is above what it was."""
     if key[0] != "partition" or not (isinstance(then, Entity) and isinstance(now, Entity)):
         return False
-    before, after = (json.loads(one.fields.get("partition_epoch", "null")) for one in (then, now))
+    before, after = (json.loads(side.fields.get("partition_epoch", "null")) for side in (then, now))
     same_topic = then.fields.get("topic_id") == now.fields.get("topic_id")
     return same_topic and before is not None and after is not None and after > before
 
@@ -561,7 +561,8 @@ def _same_as_log(comparison: rules.Comparison, key: Key, now: Side, then: Side) 
 def _of_zookeeper_alone(outcome: Outcome) -> bool:
     """Return whether only ZooKeeper has what differs, such as the version of a znode."""
     return all(
-        rules.rule(one.kind, one.field or "").how(rules.ZOOKEEPER_LOG) == rules.NOT for one in outcome.differences
+        rules.rule(difference.kind, difference.field or "").how(rules.ZOOKEEPER_LOG) == rules.NOT
+        for difference in outcome.differences
     )
 
 
@@ -595,7 +596,7 @@ def _has_fallen(comparison: rules.Comparison, difference: Difference, sides: Map
     if difference.field is None or rules.rule(difference.kind, difference.field).how(rules.SINCE) != rules.RISES:
         return False
     left, right = sides[comparison.left], sides[comparison.right]
-    ids = [one.fields.get("topic_id") for one in (left, right) if isinstance(one, Entity)]
+    ids = [side.fields.get("topic_id") for side in (left, right) if isinstance(side, Entity)]
     if len(set(ids)) > 1:
         return False
     before, now = (json.loads(difference.sides[view] or "null") for view in (comparison.left, comparison.right))
@@ -637,11 +638,14 @@ def unexplained_removals(
 
 def _topic_ids(sides: Iterable[Side]) -> Collection[str]:
     """Return the ids of the topic of a partition, now and in the baseline."""
-    found = {json.loads(one.fields.get("topic_id", "null")) for one in sides if isinstance(one, Entity)}
+    found = {json.loads(side.fields.get("topic_id", "null")) for side in sides if isinstance(side, Entity)}
     return found - {None}
 
 
 def markdown() -> Sequence[str]:
     """Return the table of excuses as lines of Markdown for the docs."""
     lines = ["| excuse | what it excuses | the record that proves it | without that record |", "|---|---|---|---|"]
-    return [*lines, *(f"| {one.name} | {one.excuses} | {one.record} | {one.without} |" for one in EXCUSES)]
+    return [
+        *lines,
+        *(f"| {excuse.name} | {excuse.excuses} | {excuse.record} | {excuse.without} |" for excuse in EXCUSES),
+    ]

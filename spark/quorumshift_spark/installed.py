@@ -29,5 +29,5 @@ def prefer_installed() -> None:
         dropped = {*sys.path} - {*others}
         sys.path[:] = others
         for entry in [*sys.path_importer_cache]:
-            if any(entry == one or entry.startswith(os.path.join(one, "")) for one in dropped):
+            if any(entry == directory or entry.startswith(os.path.join(directory, "")) for directory in dropped):
                 del sys.path_importer_cache[entry]

@@ -196,7 +196,7 @@ class _Run:
         checked = Checked({}, {}, {}, {}, [], {})
         bounds, beyond = self.job.bounds, []
         for start in range(0, len(unequal.ids), bounds.reread_limit):
-            if sum(checking.is_different(one.values()) for one in checked.outcomes.values()) >= _ENOUGH:
+            if sum(checking.is_different(outcomes.values()) for outcomes in checked.outcomes.values()) >= _ENOUGH:
                 beyond = unequal.ids[start:]
                 break
             keys, twice = unequal.entities(unequal.ids[start : start + bounds.reread_limit])
@@ -257,11 +257,11 @@ class _Run:
     def _nodes(self, brokers: Sequence[parity.Registered], settings: nodes.Settings) -> nodes.Compared:
         given = self.job.view_options
         before = self._about_baseline().get("settings", {})
-        in_log = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
-        on_hosts = {one["id"]: one.get("directories") for one in given.get("brokers") or ()}
+        in_log = {broker.id: broker.fields["log_dirs"] for broker in brokers if broker.view == rules.LOG}
+        on_hosts = {broker["id"]: broker.get("directories") for broker in given.get("brokers") or ()}
         # A registration has none where Kafka or its metadata.version is older than 3.7
-        registered = {one: ids for one, ids in in_log.items() if json.loads(ids)}
-        known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids}
+        registered = {broker: ids for broker, ids in in_log.items() if json.loads(ids)}
+        known = {broker: canonical(sorted(ids)) for broker, ids in on_hosts.items() if ids}
         return nodes.compared(before, settings, registered, known)
 
     def _uncovered(
@@ -271,7 +271,7 @@ class _Run:
         baselines: Sequence[str],
     ) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
-        up = [one.id for one in brokers if one.fields["fenced"] == "false"]
+        up = [broker.id for broker in brokers if broker.fields["fenced"] == "false"]
         not_served = {
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
@@ -319,7 +319,11 @@ class _Run:
             "states": {name: readings[name].state for name in names},
             "settings": registered.result()[1],
             "off": rules.off_everywhere(
-                {name: one.state["not_served"] for name, one in readings.items() if family(name) == rules.BROKER}
+                {
+                    name: reading.state["not_served"]
+                    for name, reading in readings.items()
+                    if family(name) == rules.BROKER
+                }
             ),
         }
         path = os.path.join(self.job.output, ENTITIES)
@@ -442,4 +446,4 @@ def _members():
 
 
 def _rows(status, comparison, differences, why):
-    return [results.row(one, comparison.left, comparison.right, status, why) for one in differences]
+    return [results.row(difference, comparison.left, comparison.right, status, why) for difference in differences]

@@ -47,7 +47,7 @@ def compared(before: Settings, now: Settings, registered: Mapping[int, str], on_
 
     :arg registered: {broker: ids of its directories in the log, as canonical JSON}; `on_hosts`: those on its host.
     """
-    between = [one for group in _groups(now) for one in _with_first(*group, now)]
+    between = [difference for group in _groups(now) for difference in _with_first(*group, now)]
     since = [
         _sides("setting", key, "value", rules.SINCE, {f"{rules.BASELINE}:{view}": had[key], view: now[view][key]})
         for view, had in sorted(before.items())
@@ -55,17 +55,23 @@ def compared(before: Settings, now: Settings, registered: Mapping[int, str], on_
     ]
     directories = [
         _sides(
-            "broker", canonical([one]), "log_dirs", rules.SERVED, {rules.LOG: registered[one], f"host of {one}": ids}
+            "broker",
+            canonical([broker]),
+            "log_dirs",
+            rules.SERVED,
+            {rules.LOG: registered[broker], f"host of {broker}": ids},
         )
-        for one, ids in sorted(on_hosts.items())
-        if one in registered
+        for broker, ids in sorted(on_hosts.items())
+        if broker in registered
     ]
     comparisons = [
         *_counted(between, "setting", "nodes", "nodes", rules.SERVED, "what each node's file says"),
         *_counted(since, "setting", rules.BASELINE, "nodes", rules.SINCE, "what each node's file says"),
         *_counted(directories, "broker", rules.LOG, "hosts", rules.SERVED, "ids of directories, in meta.properties"),
     ]
-    return Compared(comparisons, [one for one in (*between, *since, *directories) if _differs(one)])
+    return Compared(
+        comparisons, [difference for difference in (*between, *since, *directories) if _differs(difference)]
+    )
 
 
 def _groups(now: Settings) -> Iterable[Tuple[str, List[str]]]:
@@ -95,15 +101,15 @@ def _sides(kind: str, key: str, field: str, relation: str, sides: Dict[str, str 
     return Difference(kind, key, field, sides, relation, f"{rules.EQUAL}; {rule.why}", rule.do)
 
 
-def _differs(one: Difference) -> bool:
-    return len(set(one.sides.values())) > 1
+def _differs(difference: Difference) -> bool:
+    return len(set(difference.sides.values())) > 1
 
 
 def _counted(
     all_sides: Sequence[Difference], kind: str, left: str, right: str, relation: str, note: str
 ) -> Iterable[Dict[str, object]]:
     if all_sides:
-        found = collections.Counter(DIFFER if _differs(one) else MATCH for one in all_sides)
+        found = collections.Counter(DIFFER if _differs(difference) else MATCH for difference in all_sides)
         counts = {"read": len(all_sides), **{name: found[name] for name in OUTCOMES}, "explained": 0}
         shown = {"left": left, "right": right, "relation": relation, "note": note}
         yield {**shown, "same_source": [], "counts": {kind: counts}}

@@ -258,13 +258,13 @@ def acl(
 def acl_of_codes(fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
     """Return an ACL with enums as codes. `fields`: of AccessControlEntryRecord, or DescribeAcls' resource and ACL."""
     return acl(
-        enums.of_code(enums.RESOURCE_TYPES, fields["resourceType"]),
-        enums.of_code(enums.PATTERN_TYPES, fields["patternType"]),
+        enums.name_from_code(enums.RESOURCE_TYPES, fields["resourceType"]),
+        enums.name_from_code(enums.PATTERN_TYPES, fields["patternType"]),
         fields["resourceName"],
         fields["principal"],
         fields["host"],
-        enums.of_code(enums.OPERATIONS, fields["operation"]),
-        enums.of_code(enums.PERMISSIONS, fields["permissionType"]),
+        enums.name_from_code(enums.OPERATIONS, fields["operation"]),
+        enums.name_from_code(enums.PERMISSIONS, fields["permissionType"]),
         at,
     )
 

@@ -140,7 +140,7 @@ class _RowsRead:
                 found[row.view][row.kind] = row["count"]
         for view, path in self._files:
             kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
-            found[view].update({one["values"]: one["counts"] for one in kinds.to_pylist()})
+            found[view].update({entry["values"]: entry["counts"] for entry in kinds.to_pylist()})
         return found
 
 
@@ -151,11 +151,11 @@ def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], of: Mapping[st
     """
     copies = {}
     for name, of_view in parts.items():
-        one = of_view.get(0, {})
-        if "copy_of" in one.get("state", ()):
-            copies[name] = Copy(one["state"]["copy_of"], frozenset())
+        first = of_view.get(0, {})
+        if "copy_of" in first.get("state", ()):
+            copies[name] = Copy(first["state"]["copy_of"], frozenset())
         elif name in of:
-            digests = one.get("digests"), parts[of[name]].get(0, {}).get("digests")
+            digests = first.get("digests"), parts[of[name]].get(0, {}).get("digests")
             if all(found is not None for found in digests):
                 copies[name] = Copy(of[name], frozenset(buckets.unlike(*digests).tolist()))
     return copies
@@ -285,7 +285,7 @@ class Unequal:
             self._keys = _by_key(self._rows, bundles, self._copies)
             unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
             self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
-            self.ids = sorted(one for row in found for one in row.ids)
+            self.ids = sorted(number for row in found for number in row.ids)
 
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
@@ -310,7 +310,7 @@ class Unequal:
         return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
 
     def _of(self, rows, ids):
-        named = rows.sparkSession.createDataFrame([(one,) for one in ids], "id bigint")
+        named = rows.sparkSession.createDataFrame([(number,) for number in ids], "id bigint")
         return rows.join(F.broadcast(named), "id", "left_semi")
 
     def _counts(self, keys, counts, equal, *more):
@@ -384,7 +384,7 @@ def _kinds(bundles):
 def _tokens(bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> Iterator[Tuple[str, str, List[int]]]:
     """Yield (view, kind, [what a row adds in each bundle]): the tokens of its view and of the view's copies."""
     names = {name for bundle in bundles for name in (bundle.left, *_rights(bundle))} | {
-        one.of for one in copies.values()
+        copy.of for copy in copies.values()
     }
     stand_for = {name: [name, *(other for other, copy in copies.items() if copy.of == name)] for name in names}
     for view, kind in itertools.product(names, _kinds(bundles)):

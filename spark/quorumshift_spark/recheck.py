@@ -235,10 +235,10 @@ def _removal(absent):
     return {name: value for name, value in absent.at.items() if name != "zxid" or "under" not in absent.at}
 
 
-def _same(one, other):
-    if isinstance(one, Absent) or isinstance(other, Absent) or one is None or other is None:
-        return isinstance(one, (Absent, type(None))) and isinstance(other, (Absent, type(None)))
-    return one.fields == other.fields and one.at == other.at
+def _same(left, other):
+    if isinstance(left, Absent) or isinstance(other, Absent) or left is None or other is None:
+        return isinstance(left, (Absent, type(None))) and isinstance(other, (Absent, type(None)))
+    return left.fields == other.fields and left.at == other.at
 
 
 def _undecided_because(comparison, sides, outcomes, fence, same, fresh):

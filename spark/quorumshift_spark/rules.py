@@ -461,7 +461,7 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
 
 def baselines_compared(comparisons: Iterable[Comparison]) -> List[str]:
     """Return the names of the baselines that are compared with a view."""
-    return [one.left for one in comparisons if one.relation == SINCE]
+    return [comparison.left for comparison in comparisons if comparison.relation == SINCE]
 
 
 # --- coverage -------------------------------------------------------------------------------------------

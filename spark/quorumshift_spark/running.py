@@ -126,7 +126,7 @@ def _scrub(result: Dict[str, Any], secrets: Sequence[str]) -> None:
     result["reasons"] = [*map(scrubbed, result["reasons"])]
     for view in result["views"].values():
         view["error"] = scrubbed(view["error"])
-        view["problems"] = [{name: scrubbed(text) for name, text in one.items()} for one in view["problems"]]
+        view["problems"] = [{name: scrubbed(text) for name, text in problem.items()} for problem in view["problems"]]
 
 
 def _condition(error):

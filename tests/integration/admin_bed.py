@@ -44,7 +44,7 @@ def run(name: str, check: bool = False, **options: Any) -> dict:
     words = command(name, check, **options)
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
     assert done.stdout, done.stderr
-    return json.loads(done.stdout)
+    return modules.recorded(name, json.loads(done.stdout))
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ def test_kafkas_loader_has_the_same_image(generated, home):
     command[command.index("-cp") + 1] += f"{os.pathsep}{classes}"
     printed = run([*command, "LoadMetadataLog", checkpoint.path, segment.path, str(checkpoint.offset)])
     directory = os.path.dirname(segment.path)
-    image = metadata_image.Image.of(metadata_log.read_records(directory, types=metadata_image.TYPES))
+    image = metadata_image.Image.from_records(metadata_log.read_records(directory, types=metadata_image.TYPES))
     with metadata_log.open_log(directory) as log:
         extent = metadata_log.scan_log(log)
     ours = [*lines(image), f"offset {extent.end_offset - 1}"]

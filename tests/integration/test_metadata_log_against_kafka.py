@@ -168,7 +168,7 @@ def summary(cluster, **options):
 
 
 def image_of(cluster):
-    return metadata_image.Image.of(metadata_log.read_records(cluster.directory, types=metadata_image.TYPES))
+    return metadata_image.Image.from_records(metadata_log.read_records(cluster.directory, types=metadata_image.TYPES))
 
 
 def count(of):

@@ -98,7 +98,7 @@ def restored_zk_controller():
                     controller.stop()
             directory = f"{quorum.controllers[0].properties['log.dirs']}/__cluster_metadata-0"
             records = metadata_log.read_records(directory, types=metadata_image.TOPIC_TYPES)
-            epochs = metadata_image.Image.of(records).partition_epochs()
+            epochs = metadata_image.Image.from_records(records).partition_epochs()
             last_epoch = metadata_summary.summarise(directory)["last_epoch"]
             cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
             zk_controller_restore.restore_zk_controller(client, cluster_id, [last_epoch], epochs, 10, 60)

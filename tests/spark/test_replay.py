@@ -144,7 +144,7 @@ def replayed(spark, directory, end):
 def test_partitions_are_those_of_the_image(spark, tmp_path, seed):
     end = write(tmp_path / "log", history(random.Random(seed), 40))
     rows, rejected = replayed(spark, tmp_path / "log", end)
-    image = Image.of(read_records(str(tmp_path / "log"), types=TYPES))
+    image = Image.from_records(read_records(str(tmp_path / "log"), types=TYPES))
     names = dict(zip(("replicas", "adding", "removing", "leader", "leader_epoch", "isr"), PARTITION_FIELDS))
     names.update(recovery_state="leaderRecoveryState", partition_epoch="partitionEpoch", directories="directories")
     found = {

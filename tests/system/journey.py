@@ -107,7 +107,7 @@ class Journey:
         self.stages.append(
             Stage(name, round(began - self.began, 1), round(now - began, 1), self.releases(), self.in_use())
         )
-        (DIRECTORY / "timeline.json").write_text(json.dumps([asdict(one) for one in self.stages], indent=1) + "\n")
+        (DIRECTORY / "timeline.json").write_text(json.dumps([asdict(stage) for stage in self.stages], indent=1) + "\n")
         return result
 
     def upgrade(self, release: tuple[str, str], confirm: str = "") -> str:
@@ -236,10 +236,10 @@ class Journey:
     def timeline(self, seen: dict, runs: int) -> None:
         """Print the stages and what the clients saw."""
         print("\nbegins   takes  stage")
-        for one in self.stages:
-            print(f"{one.at_s:6.0f} s {one.took_s:5.0f} s  {one.name}")
-            versions = " ".join(f"{host}:{','.join(found) or 'none'}" for host, found in one.runs.items())
-            print(f"{'':17}{versions}; {one.in_use}")
+        for stage in self.stages:
+            print(f"{stage.at_s:6.0f} s {stage.took_s:5.0f} s  {stage.name}")
+            versions = " ".join(f"{host}:{','.join(found) or 'none'}" for host, found in stage.runs.items())
+            print(f"{'':17}{versions}; {stage.in_use}")
         print(f"{runs} runs")
         if seen:
             shown = ("acked", "lost", "duplicated", "reordered")

@@ -69,7 +69,7 @@ def main() -> int:
         for ended, failing in pool.imap_unordered(some, parts):
             total += ended
             for seed, problem, faults in failing:
-                kind = "".join(one for one in problem if not one.isdigit())
+                kind = "".join(character for character in problem if not character.isdigit())
                 problems[kind[:70]] += 1
                 if problems[kind[:70]] <= 3:
                     print(f"seed {seed}: {problem} ({'; '.join(faults)})", flush=True)

@@ -147,7 +147,7 @@ class Run:
 
     def decide(self, found: Dict[Host, dict], direction: str) -> ensemble_move.Decision:
         decision = ensemble_move.decide(
-            {host.name: one for host, one in found.items()}, direction, self.dead, self.cleaned
+            {host.name: server for host, server in found.items()}, direction, self.dead, self.cleaned
         )
         if decision.findings and direction != ensemble_move.NONE:
             finding = decision.findings[0]
@@ -176,7 +176,7 @@ class Run:
             self.require(answers)
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.FORWARD)
-        self.moves = {host: one["moves"] for host, one in found.items()}
+        self.moves = {host: server["moves"] for host, server in found.items()}
         self.lock()
         clean = self.hosts(decision.clean)
         self.require((yield from self.everywhere(lambda host: cut_host.clean(spec(host, "")), clean)))
@@ -199,7 +199,7 @@ class Run:
             if decision.standing != ensemble_move.SERVED:
                 raise Ended("the destination does not serve")
             return
-        cut_zxid = max(one["last"] or 0 for one in found.values())
+        cut_zxid = max(server["last"] or 0 for server in found.values())
         seen = len(self.world.source)
         if any(kind != "t" for kind in self.world.source[max(cut_zxid, self.accepted_zxid) : seen]):
             raise Ended("a client wrote to the source after the promotion", f"{MIGRATE} {seen}")
@@ -228,11 +228,11 @@ class Run:
     def cut(self) -> Any:
         found = yield from self.read()
         self.require_known()
-        for host, one in found.items():
-            if one["mode"] != "observer" or list(
-                ensemble_cut.leftovers(host.name, one["state"], one["rules"], one["works"])
+        for host, server in found.items():
+            if server["mode"] != "observer" or list(
+                ensemble_cut.leftovers(host.name, server["state"], server["rules"], server["works"])
             ):
-                raise Ended(f"{host.name} is not ready: {one}")
+                raise Ended(f"{host.name} is not ready: {server}")
         try:
             yield from self._cut()
         except Ended as failed:
@@ -291,7 +291,7 @@ class Run:
         kept = self.hosts([*decision.suspend, *decision.take_back])
         back = {"reason": "rollback", "rolls_back": True}
         self.require((yield from self.everywhere(lambda _host: cut_host.suspend(back), kept)))
-        others = [host for host, one in found.items() if one["state"] not in ensemble_cut.ACCEPTED]
+        others = [host for host, server in found.items() if server["state"] not in ensemble_cut.ACCEPTED]
         self.require((yield from self.everywhere(lambda _host: cut_host.heal(back), others)))
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.BACK)

@@ -41,7 +41,7 @@ def with_an_open_port_as_proof(patch: Patch) -> None:
     """A client port that answers as leader or follower proves that all hosts were promoted."""
 
     def serves(host):
-        serving = [one for one in host.world.hosts if one.synced and one is not host and not one.rules_by]
+        serving = [other for other in host.world.hosts if other.synced and other is not host and not other.rules_by]
         return 99 if serving else 0
 
     patch(Host, "followers_of_another", serves)
@@ -174,8 +174,8 @@ def noticed(safeguard: Callable[[Patch], None], schedules: int) -> int | None:
 
 
 SAFEGUARDS: Dict[str, Callable[[Patch], None]] = {
-    one.__name__.replace("_", " "): one
-    for one in (
+    safeguard.__name__.replace("_", " "): safeguard
+    for safeguard in (
         without_the_second_fence,
         without_the_check_of_the_rules,
         with_an_open_port_as_proof,

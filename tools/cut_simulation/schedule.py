@@ -163,7 +163,7 @@ def _begin(world: World, command: str, network: runs.Network, started: List[runs
 def _die(world: World, network: runs.Network, started: List[runs.Run]) -> None:
     """A host dies, or seems to. An operator may name it, and it may come back at any time."""
     host, random = _host(world), world.random
-    if sum(one.is_dead for one in world.hosts) >= (len(world.hosts) - 1) // 2:
+    if sum(host.is_dead for host in world.hosts) >= (len(world.hosts) - 1) // 2:
         return
     host.die()
     if random.random() < 0.5:
@@ -179,7 +179,7 @@ def _die_at_a_step(world: World, network: runs.Network, started: List[runs.Run])
     host, random = _host(world), world.random
 
     def crash() -> None:
-        if sum(one.is_dead for one in world.hosts) < (len(world.hosts) - 1) // 2:
+        if sum(host.is_dead for host in world.hosts) < (len(world.hosts) - 1) // 2:
             host.die()
             if random.random() < 0.4:
                 _kill_run(world, network, started)
@@ -246,11 +246,11 @@ FAULTS = [
 
 def _require_noticed(world: World, started: List[runs.Run]) -> None:
     """Require that no run ended with exit code 0 while the destination lacks a write of a foreign client."""
-    for one in started:
-        if one.result and one.result["code"] == 0:
+    for run in started:
+        if run.result and run.result["code"] == 0:
             for zxid, kind in enumerate(world.source, 1):
-                if kind == "f" and one.cut_zxid < zxid and zxid <= one.verified_zxid:
-                    world.violate(f"{one.name} ended with exit code 0 without the foreign write {zxid}")
+                if kind == "f" and run.cut_zxid < zxid and zxid <= run.verified_zxid:
+                    world.violate(f"{run.name} ended with exit code 0 without the foreign write {zxid}")
 
 
 def _follow(world: World) -> str:
@@ -271,23 +271,23 @@ def _follow(world: World) -> str:
         dead = [host.name for host in world.hosts if host.is_dead]
         if dead and random.random() < 0.1:
             world.at(random.random() * 5, next(host for host in world.hosts if host.is_dead).come_back)
-        one = runs.Run(world, f"follow{number}", command, network, True, dead, cleaned)
-        world.run_until(world.now + 400, lambda one=one: one.result is not None)  # type: ignore[misc]
-        if one.result is None:
+        follower = runs.Run(world, f"follow{number}", command, network, True, dead, cleaned)
+        world.run_until(world.now + 400, lambda follower=follower: follower.result is not None)  # type: ignore[misc]
+        if follower.result is None:
             world.violate(f"{command} does not end")
-        _require_noticed(world, [one])
-        text = one.result["text"]
-        if one.result["code"] == 0:
+        _require_noticed(world, [follower])
+        text = follower.result["text"]
+        if follower.result["code"] == 0:
             world.run_until(world.now + 20)
-            served = _require_served(world, command, one.living)
-            if len(one.living) == len(world.hosts):
+            served = _require_served(world, command, follower.living)
+            if len(follower.living) == len(world.hosts):
                 return served
             command, cleaned = runs.MIGRATE, []
             _return(world, dead)
             continue
-        command, cleaned = one.result["command"], one.result.get("clean") or []
+        command, cleaned = follower.result["command"], follower.result.get("clean") or []
         world.run_until(world.now + 3)  # a host that reboots is dead for a while
-        if one.result.get("start"):
+        if follower.result.get("start"):
             _return(world, dead)
     world.violate(f"not served after {COMMANDS} commands; the last said: {text}")
     raise AssertionError

@@ -276,8 +276,8 @@ class World:
         self.say(f"Kafka writes to the destination through {host.name}")
         # a majority has the write when it is acknowledged, and the others a moment later
         synced = [other for other in self.hosts if other.synced]
-        first = [one for one in synced if one in (host, self.leader)]
-        others = [one for one in synced if one not in first]
+        first = [candidate for candidate in synced if candidate in (host, self.leader)]
+        others = [candidate for candidate in synced if candidate not in first]
         self.random.shuffle(others)
         first += others[: max(len(self.hosts) // 2 + 1 - len(first), 0)]
         for other in first:

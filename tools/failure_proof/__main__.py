@@ -112,27 +112,27 @@ def summary(chosen: Any, results: list[dict[str, Any]], seed: int, wall_s: float
             "scenario": name,
             "kind": kind,
             "cases": len(found),
-            "violations": sum(bool(one["violations"]) for one in found),
+            "violations": sum(bool(result["violations"]) for result in found),
         }
         for (name, kind), found in sorted(rows.items())
     ]
-    broken = [one for one in results if one["violations"]]
+    broken = [result for result in results if result["violations"]]
     return {
         "schema": 1,
         "result": "failed" if broken else "passed",
         "seed": seed,
         "wall_s": round(wall_s, 1),
-        "calls": {name: one.calls for name, one in chosen.items()},
-        "possible": {name: {"alone": one.alone, "pairs": one.pairs} for name, one in chosen.items()},
+        "calls": {name: scenario.calls for name, scenario in chosen.items()},
+        "possible": {name: {"alone": scenario.alone, "pairs": scenario.pairs} for name, scenario in chosen.items()},
         "cases": len(results),
         "violations": len(broken),
-        "reruns": sum("rerun" in one for one in results),
-        "cpu_s": round(sum(one.get("cpu_s", 0) for one in results), 1),
+        "reruns": sum("rerun" in result for result in results),
+        "cpu_s": round(sum(result.get("cpu_s", 0) for result in results), 1),
         "table": table,
         "broken": [
-            {key: one[key] for key in ("case", "task", "exit_code", "violations")}
-            | {"replay": f"python -m tools.failure_proof replay {one['case']}"}
-            for one in broken
+            {key: result[key] for key in ("case", "task", "exit_code", "violations")}
+            | {"replay": f"python -m tools.failure_proof replay {result['case']}"}
+            for result in broken
         ],
     }
 
@@ -150,14 +150,14 @@ def show(report: dict[str, Any]) -> None:
             cells.append(f"{row['cases']} / {row['violations']}" if row else "-")
         print(f"{name:<18}" + "".join(f"{text:>19}" for text in cells))
     print("cases / cases with a violation")
-    for one in report["broken"][:SHOWN]:
-        print(f"\n{one['task']}: exit code {one['exit_code']}\n  {one['replay']}")
-        for text in one["violations"]:
+    for result in report["broken"][:SHOWN]:
+        print(f"\n{result['task']}: exit code {result['exit_code']}\n  {result['replay']}")
+        for text in result["violations"]:
             print(f"  ! {text}")
     if len(report["broken"]) > SHOWN:
         print(f"\nand {len(report['broken']) - SHOWN} more in {RUN / 'summary.json'}")
-    possible = sum(one["alone"] for one in report["possible"].values())
-    pairs = sum(one["pairs"] for one in report["possible"].values())
+    possible = sum(counts["alone"] for counts in report["possible"].values())
+    pairs = sum(counts["pairs"] for counts in report["possible"].values())
     print(
         f"\n{report['cases']} cases of {possible} with one failure and {pairs} with two, {report['violations']} with a "
         f"violation, seed {report['seed']}, {report['wall_s']} s"

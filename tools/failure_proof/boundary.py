@@ -225,16 +225,18 @@ def _begin(world: World, line: dict[str, Any]) -> tuple[Key, bool, int]:
     with open(calls_file(world, Run.name), "a+", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         stream.seek(0)
-        earlier = [json.loads(one) for one in stream]
+        earlier = [json.loads(record) for record in stream]
         same = (line["play"], line["host"], line["target"])
-        number = sum(one["at"] == "begin" and (one["play"], one["host"], one["target"]) == same for one in earlier)
+        number = sum(
+            record["at"] == "begin" and (record["play"], record["host"], record["target"]) == same for record in earlier
+        )
         key = Key(*same, number)
         gone = any(
-            str(one.get("injected")) in (UNREACHABLE, UNREACHABLE_AFTER) and one["target"] == line["target"]
-            for one in earlier
+            str(record.get("injected")) in (UNREACHABLE, UNREACHABLE_AFTER) and record["target"] == line["target"]
+            for record in earlier
         )
         stream.write(json.dumps({"at": "begin", "key": str(key), "t": time.time(), **line}) + "\n")
-        ordinal = sum(one["at"] == "begin" and one["play"] == line["play"] for one in earlier)
+        ordinal = sum(record["at"] == "begin" and record["play"] == line["play"] for record in earlier)
     return key, gone, ordinal
 
 

@@ -67,11 +67,15 @@ def pairs(scenario: str, recorded: verdict.Clean) -> list[Case]:
     for call in recorded.calls:
         by_play.setdefault(call["play"], []).append(call)
     for calls in by_play.values():
-        for one, other in itertools.combinations(calls, 2):
-            if one["uuid"] != other["uuid"] or one["target"] == other["target"] or one["host"] == other["host"]:
+        for earlier, other in itertools.combinations(calls, 2):
+            if (
+                earlier["uuid"] != other["uuid"]
+                or earlier["target"] == other["target"]
+                or earlier["host"] == other["host"]
+            ):
                 continue
             for first, second in itertools.product(kinds, kinds):
-                found.append(Case(scenario, ((Key.of(one["key"]), first), (Key.of(other["key"]), second))))
+                found.append(Case(scenario, ((Key.of(earlier["key"]), first), (Key.of(other["key"]), second))))
     return found
 
 
@@ -150,20 +154,20 @@ def choose(name: str, given: Any, seed: int) -> Chosen:
         finally:
             spawner.end()
     known = recorded(scenario)
-    one, two = alone(name, known), pairs(name, known)
-    wanted = [case for case in one if not given.kind or case.kind in given.kind]
+    singles, two = alone(name, known), pairs(name, known)
+    wanted = [case for case in singles if not given.kind or case.kind in given.kind]
     choice = random.Random(f"{seed} {name}")
     picked = [*_part(choice, wanted, given.share), *_part(choice, two, 0 if given.kind else given.pairs)]
     if given.at_most:
         picked = _bounded(choice, picked, given.at_most)
-    print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(one)} + {len(two)} cases", flush=True)
-    return Chosen(picked, len(known.calls), len(one), len(two))
+    print(f"{name}: {len(known.calls)} calls, {len(picked)} of {len(singles)} + {len(two)} cases", flush=True)
+    return Chosen(picked, len(known.calls), len(singles), len(two))
 
 
 def earlier_results() -> list[dict[str, Any]]:
     """Return the results that an interrupted run left, without its violations: these cases are run again."""
     lines = ALL_RESULTS.read_text().splitlines() if ALL_RESULTS.exists() else []
-    return [one for one in map(json.loads, lines) if not one["violations"]]
+    return [result for result in map(json.loads, lines) if not result["violations"]]
 
 
 def missed(case: str, name: str, kind: str, why: str) -> dict[str, Any]:
@@ -185,7 +189,7 @@ def run_scenario(
         keep(found[0])
         return Chosen([], 0, 0, 0), found
     wanted = {str(case) for case in chosen.cases}
-    done = {one["case"]: one for one in earlier if one["case"] in wanted}
+    done = {result["case"]: result for result in earlier if result["case"] in wanted}
     left = [case for case in chosen.cases if str(case) not in done]
     return chosen, [*done.values(), *run_all(name, left, given.jobs, given.rerun, seed, given.forked)]
 
@@ -295,13 +299,13 @@ def run_all(
         number, listed = running.pop(pid)
         path = results_file(name, number)
         found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        done = {one["case"] for one in found}
+        done = {result["case"] for result in found}
         for case in listed:
             if str(case) not in done:
                 found.append(missed(str(case), name, case.kind, "the case did not run"))
                 keep(found[-1])
         results += found
-        broken = sum(bool(one["violations"]) for one in found)
+        broken = sum(bool(result["violations"]) for result in found)
         print(f"{name} {number}: {len(found)} cases, {broken} with a violation", flush=True)
     return results
 
@@ -333,12 +337,15 @@ def compare(name: str, number: int, seed: int, only: Iterable[Case] = ()) -> lis
         first = whole(case, known)
         (second,) = Walk(scenario, begun(scenario), known, [case], 997, None, seed, keep=True).run()
         for key in ("exit_code", "violations", "next", "calls"):
-            one, other = first[key], second[key]
-            if one == other:
+            expected, other = first[key], second[key]
+            if expected == other:
                 continue
             if key == "calls":
-                one, other = [text for text in one if text not in other], [text for text in other if text not in one]
-            found.append(f"{case}: {key}: {one!r} from the begin, {other!r} from the step")
+                expected, other = (
+                    [text for text in expected if text not in other],
+                    [text for text in other if text not in expected],
+                )
+            found.append(f"{case}: {key}: {expected!r} from the begin, {other!r} from the step")
         print(f"{case}: {'differs' if found and found[-1].startswith(str(case)) else 'equal'}", flush=True)
     return found
 
@@ -346,13 +353,13 @@ def compare(name: str, number: int, seed: int, only: Iterable[Case] = ()) -> lis
 def done_in(world: World) -> list[str]:
     """Return what the calls of a run did, without their times, in an order that does not depend on them. Left out is
     how far the hosts came in the task that failed, which they ran at the same time, and what a clean-up found."""
-    ended = [one for one in boundary.read_calls(world, "run") if one["at"] == "end"]
-    together = {(one["play"], one["step"]) for one in ended if one.get("injected")}
+    ended = [call for call in boundary.read_calls(world, "run") if call["at"] == "end"]
+    together = {(call["play"], call["step"]) for call in ended if call.get("injected")}
     names = ("play", "host", "target", "task", "module", "does", "check")
     return sorted(
-        " ".join([*(str(one[name]) for name in names), str(one["mutated"] and not verdict.is_clean_up(one))])
-        for one in ended
-        if (one["play"], one["step"]) not in together
+        " ".join([*(str(call[name]) for name in names), str(call["mutated"] and not verdict.is_clean_up(call))])
+        for call in ended
+        if (call["play"], call["step"]) not in together
     )
 
 
@@ -364,7 +371,7 @@ def results_file(name: str, number: int) -> Path:
 def replay(words: list[str], rerun: bool = True) -> tuple[dict[str, Any], Path]:
     """Run one case; return its result and the directory of its world."""
     name, *faults = words
-    parsed = tuple((Key.of(one.partition("=")[0]), one.partition("=")[2]) for one in faults)
+    parsed = tuple((Key.of(fault.partition("=")[0]), fault.partition("=")[2]) for fault in faults)
     case, spawner = Case(name, parsed), Spawner()
     scenario = scenarios.SCENARIOS[name]
     if not is_recorded(name):
@@ -454,7 +461,7 @@ class Walk:
             boundary.Run.before_play = self._missed
             return
         code = engine.await_child(child, engine.CASE_LIMIT_S, self.others, engine.shown(self.world, "run"))
-        hit = next((one for one in boundary.read_calls(self.world, "run") if one.get("injected")), None)
+        hit = next((call for call in boundary.read_calls(self.world, "run") if call.get("injected")), None)
         if hit:
             case = Case(self.scenario.name, ((Key.of(hit["key"]), hit["injected"]),))
             result = {**self._evaluated(case, code), "seconds": round(time.monotonic() - began, 2)}
@@ -466,7 +473,7 @@ class Walk:
 
     def _missed(self, _manager: Any) -> None:
         """End a fork whose batch of plays had no call of the wanted number."""
-        if not any(one.get("injected") for one in boundary.read_calls(self.world, "run")):
+        if not any(call.get("injected") for call in boundary.read_calls(self.world, "run")):
             os._exit(0)
 
     def _before_step(self, strategy: Any) -> None:
@@ -519,15 +526,16 @@ class Walk:
         found = verdict.violations(world, self.recorded, dict(case.faults), code, "run")
         calls_made = done_in(world)
         calls = boundary.read_calls(world, "run")
-        hit = [one for one in calls if one.get("injected")]
+        hit = [call for call in calls if call.get("injected")]
         taken = any(
-            one["at"] == "end" and one["mutated"] and verdict.signature(one) == ("run_lock", "taken") for one in calls
+            call["at"] == "end" and call["mutated"] and verdict.signature(call) == ("run_lock", "taken")
+            for call in calls
         )
         result: dict[str, Any] = {
             "case": str(case),
             "scenario": scenario.name,
             "kind": case.kind,
-            "task": " + ".join(f"{one['task']} on {one['target']}" for one in hit),
+            "task": " + ".join(f"{call['task']} on {call['target']}" for call in hit),
             "exit_code": code,
         }
         shown, following = self._status(taken, verdict.was_done(calls) or (code == 0 and not found))

@@ -232,7 +232,7 @@ def children() -> frozenset[int]:
     """Return the process ids of this process's children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as stream:
-            return frozenset(int(one) for one in stream.read().split())
+            return frozenset(int(pid) for pid in stream.read().split())
     except OSError:
         return frozenset()
 

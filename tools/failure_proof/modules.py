@@ -72,8 +72,8 @@ def run(world: World, target: str, name: str, args: dict[str, Any]) -> tuple[int
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(patch_module_args(args))
-        for one in patched(world, target):
-            stack.enter_context(one)
+        for patch in patched(world, target):
+            stack.enter_context(patch)
         try:
             module.main()
         except SystemExit as ended:
@@ -158,7 +158,7 @@ def patched(world: World, target: str) -> list[Any]:
         (stopped_node, "partition_epochs", lambda _file: {}),
         (stopped_node, "replica_logs", lambda _file: {}),
     ]
-    found = [mock.patch.object(*one) for one in replaced]
+    found = [mock.patch.object(*replacement) for replacement in replaced]
     for module in ("rolling_restart", "upgrade_plan", "kafka_features", "kafka_features_info"):
         where = importlib.import_module(f"{PACKAGE}.{module}")
         if hasattr(where, "ClusterAdmin"):
@@ -177,7 +177,7 @@ def digest(world: World, target: str) -> str:
     root = world.host(target)
     for directory, names, files in sorted(os.walk(root)):
         names.sort()
-        for name in sorted([*files, *(one for one in names if os.path.islink(os.path.join(directory, one)))]):
+        for name in sorted([*files, *(name for name in names if os.path.islink(os.path.join(directory, name)))]):
             path = os.path.join(directory, name)
             if name == "lock":
                 continue

@@ -51,8 +51,8 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS = {
-    one.name: one
-    for one in (
+    scenario.name: scenario
+    for scenario in (
         Scenario("migrate", "migrate", TOGETHER),
         Scenario(
             "finalize", "migrate", {"quorumshift_finalize_token": finalize_token, **VERIFIED}, {"phase": "dual_write"}

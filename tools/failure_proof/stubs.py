@@ -79,9 +79,9 @@ def kraft_preflight(world: World, _host: str, args: dict[str, Any], _check: bool
     seen += [f"{host} was not read" for host in IDS if not (nodes.get(host) or {}).get("file") and host in BROKERS]
     seen += [f"the connections of {host} were not checked" for host in IDS if not (nodes.get(host) or {}).get("paths")]
     spark = args.get("spark") or {}
-    seen += [f"the Spark host was not read: {spark[one]}" for one in ("error", "unreachable") if spark.get(one)]
+    seen += [f"the Spark host was not read: {spark[key]}" for key in ("error", "unreachable") if spark.get(key)]
     common = {"id": "hosts", "title": "Hosts", "severity": "blocks", "source": "", "do": "fix that", "waived": None}
-    result = {"changed": False, "findings": [{**common, "seen": one} for one in seen], "checks": ["hosts"]}
+    result = {"changed": False, "findings": [{**common, "seen": text} for text in seen], "checks": ["hosts"]}
     return {"failed": True, "msg": f"Blocking findings: {'; '.join(seen)}.", **result} if seen else result
 
 
@@ -206,7 +206,7 @@ def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[s
         numbers = [int(number) for number in args["destination_servers"]]
         server = {"mode": member["mode"], "zxid": ZXID, "znodes": 10, "timeouts_ms": [18000], "ids": numbers}
         server.update(observes=member["config"] == "observer", votes=member["config"] == "voter")
-        server["entries"] = [str(one) for one in parse_zookeeper_connect(args["destination_connect"]).servers]
+        server["entries"] = [str(address) for address in parse_zookeeper_connect(args["destination_connect"]).servers]
         return {"changed": False, "cut": _cut(member), "server": server, "problems": []}
     if check:
         return {"changed": True, "cut": {}}
@@ -284,7 +284,7 @@ def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -
     server = {"mode": "leader", "zxid": ZXID}
     found = ensemble_cut.not_ready(args["hosts"], {"s1": server}, {})
     if found:
-        return {"failed": True, "msg": f"{'; '.join(one.seen for one in found)}. Nothing was changed."}
+        return {"failed": True, "msg": f"{'; '.join(finding.seen for finding in found)}. Nothing was changed."}
     times = {"deadline_s": 120.0, "estimate_s": 2.0, "start_s": 4.0, "timeout_ms": 18000}
     return {"changed": False, **times, "sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": []}
 
@@ -347,8 +347,8 @@ def partition_reassignment(world: World, _host: str, args: dict[str, Any], check
     seen = world.state()
     moving, done = seen["reassigning"], bool(seen["stubs"].get("moved"))
     how = "done" if done else "in flight" if moving else "start"
-    one = {"topic": "orders", "partition": 0, "before": BEFORE, "wanted": AFTER, "adding": [2], "removing": [1]}
-    results = [{**one, "state": how, "error": None}] if document.get("partitions") else []
+    move = {"topic": "orders", "partition": 0, "before": BEFORE, "wanted": AFTER, "adding": [2], "removing": [1]}
+    results = [{**move, "state": how, "error": None}] if document.get("partitions") else []
     answer = {"results": results, "gone": [], "throttles_left": [], "waited_s": 0.0, "progress": {}, "carry": {}}
     if state == "present":
         answer["undo"] = _reassignment(BEFORE)
@@ -412,7 +412,7 @@ def _metadata_lacks(world: World, job: dict[str, Any]) -> Iterator[str]:
     alive = {BROKERS[name] for name in world.alive_brokers()}
     for number in sorted(set(BROKERS.values()) - alive):
         yield f"broker {number} gives no answer"
-    for number in sorted(set(BROKERS.values()) - {one["id"] for one in views["brokers"]}):
+    for number in sorted(set(BROKERS.values()) - {broker["id"] for broker in views["brokers"]}):
         yield f"broker {number} was not compared"
 
 
@@ -420,7 +420,7 @@ def _ensembles_lack(_world: World, job: dict[str, Any]) -> Iterator[str]:
     servers = job["views"]["servers"]
     for entry in servers:
         yield from _archive_lacks(entry)
-    sides = [one["side"] for one in servers]
+    sides = [server["side"] for server in servers]
     if sides.count("destination") < len(DESTINATIONS) or "source" not in sides:
         yield f"the servers compared are of {', '.join(sides)}"
 
@@ -481,8 +481,8 @@ def async_status(world: World, _host: str, args: dict[str, Any], _check: bool) -
 
 
 STUBS: dict[str, Stub] = {
-    one.__name__: one
-    for one in (
+    stub.__name__: stub
+    for stub in (
         kraft_preflight,
         zk_backup,
         initial_copy,

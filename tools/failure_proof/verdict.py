@@ -97,9 +97,9 @@ UNKNOWN = Clean([], frozenset(), None, frozenset())
 
 def clean(world: World, name: str) -> Clean:
     """Return what the run `name` did."""
-    calls = [one for one in boundary.read_calls(world, name) if one["at"] == "end"]
-    changing = frozenset(signature(one) for one in calls if one["mutated"] and not one["check"])
-    locked = frozenset(one["target"] for one in calls if one["module"] == "run_lock" and one["does"] == "taken")
+    calls = [call for call in boundary.read_calls(world, name) if call["at"] == "end"]
+    changing = frozenset(signature(call) for call in calls if call["mutated"] and not call["check"])
+    locked = frozenset(call["target"] for call in calls if call["module"] == "run_lock" and call["does"] == "taken")
     return Clean(calls, changing, final(world), locked)
 
 
@@ -111,16 +111,19 @@ def signature(call: dict[str, Any]) -> tuple:
 def final(world: World) -> Any:
     """Return where a run led: what runs where, with which release, and the state of the migration."""
     state = world.state()
-    nodes = {name: (one["mode"], one["masked"], state["versions"][name]) for name, one in state["services"].items()}
+    nodes = {
+        name: (service["mode"], service["masked"], state["versions"][name])
+        for name, service in state["services"].items()
+    }
     zookeeper = state["zookeeper"]["owner"], state["zookeeper"]["migration"] is not None
     files = {name: world.config_file(name).exists() for name in IDS}
     members = {
         name: [
-            None if one.get("state") in (None, "none", "healed") else one["state"],
-            one.get("mode"),
-            one.get("config"),
+            None if member.get("state") in (None, "none", "healed") else member["state"],
+            member.get("mode"),
+            member.get("config"),
         ]
-        for name, one in state["stubs"].get("members", {}).items()
+        for name, member in state["stubs"].get("members", {}).items()
     }
     stubs = {**state["stubs"], "members": members}
     found = [nodes, zookeeper, files, state["metadata_version"], state["log"]["state"], stubs]
@@ -130,55 +133,55 @@ def final(world: World) -> Any:
 def is_clean_up(call: dict[str, Any]) -> bool:
     """Return whether a call is a listed clean-up."""
     return any(
-        one.module == call["module"]
-        and one.does in (None, call["does"])
-        and (not one.task or call["task"].endswith(one.task))
-        for one in CLEAN_UPS
+        clean_up.module == call["module"]
+        and clean_up.does in (None, call["does"])
+        and (not clean_up.task or call["task"].endswith(clean_up.task))
+        for clean_up in CLEAN_UPS
     )
 
 
 def is_tolerated(call: dict[str, Any]) -> bool:
     """Return whether the run may go on although this call failed."""
-    return any(one.module == call["module"] and call["task"].endswith(one.task) for one in TOLERATED)
+    return any(task.module == call["module"] and call["task"].endswith(task.task) for task in TOLERATED)
 
 
 def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], code: int | None, name: str) -> list[str]:
     """Return what is wrong after a run that failed: its exit code, what it still began, what it said, what it left."""
     found = []
     calls = boundary.read_calls(world, name)
-    hit = next((index for index, one in enumerate(calls) if one.get("injected")), None)
+    hit = next((index for index, call in enumerate(calls) if call.get("injected")), None)
     if hit is None:
         return ["the failure was not reached"]
     faults = set(kinds.values())
-    if code == 0 and all(map(is_tolerated, (one for one in calls if one.get("injected")))):
+    if code == 0 and all(map(is_tolerated, (call for call in calls if call.get("injected")))):
         return (
             []
             if recorded.final in (None, final(world))
             else ["a tolerated failure: the run leads elsewhere than without it"]
         )
-    injected = [one for one in calls if one.get("injected")]
+    injected = [call for call in calls if call.get("injected")]
     text = output(world, name)
     if code is None:
         found.append("the run did not end in its time")
     if code == 0:
         found.append("exit code 0")
     # Ansible starts one task on all hosts of a batch at once, or as forks allow: those are begun already
-    same = {(one["play"], one["uuid"]) for one in injected}
-    collects = all(one["task"].endswith(OF_ONE_VOTER) for one in injected)
-    for one in calls[hit:]:
-        if collects and signature(one) == SNAPSHOT:
+    same = {(call["play"], call["uuid"]) for call in injected}
+    collects = all(call["task"].endswith(OF_ONE_VOTER) for call in injected)
+    for call in calls[hit:]:
+        if collects and signature(call) == SNAPSHOT:
             continue
-        if one["at"] != "end" or one.get("injected") or one["check"] or (one["play"], one["uuid"]) in same:
+        if call["at"] != "end" or call.get("injected") or call["check"] or (call["play"], call["uuid"]) in same:
             continue
         if (
-            (one["mutated"] or signature(one) in recorded.changing)
-            and not is_clean_up(one)
-            and one["result"] != "unreachable"
+            (call["mutated"] or signature(call) in recorded.changing)
+            and not is_clean_up(call)
+            and call["result"] != "unreachable"
         ):
-            began = f"{one['module']} {one['does'] or ''}".strip()
-            refused = str(one["result"]).startswith("failed")
+            began = f"{call['module']} {call['does'] or ''}".strip()
+            refused = str(call["result"]).startswith("failed")
             found.append(
-                f"{began} ran on {one['target']} after the failure ({one['task']}{': it refused' if refused else ''})"
+                f"{began} ran on {call['target']} after the failure ({call['task']}{': it refused' if refused else ''})"
             )
     if faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}:
         found += _message(text, injected)
@@ -194,7 +197,7 @@ def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
         return ["the message does not name the cause"]
     found = [] if any(host in line for line in lines) else [f"the message does not name the host {host}"]
     blamed = {name for words in _ENDED_ON.findall(text) for name in words.split(", ")}
-    if blamed and not blamed & {one[where] for one in injected for where in ("target", "host")}:
+    if blamed and not blamed & {call[where] for call in injected for where in ("target", "host")}:
         found.append(f"the message blames {', '.join(sorted(blamed))} instead of {host}")
     return found
 
@@ -228,7 +231,7 @@ def run_of(world: World) -> str | None:
 def taken(calls: list[dict[str, Any]]) -> set[str]:
     """Return the hosts on which the run took the run lock."""
     wanted = ("run_lock", "taken")
-    return {one["target"] for one in calls if one["at"] == "end" and signature(one) == wanted and one["mutated"]}
+    return {call["target"] for call in calls if call["at"] == "end" and signature(call) == wanted and call["mutated"]}
 
 
 def was_done(calls: list[dict[str, Any]]) -> bool:
@@ -236,14 +239,14 @@ def was_done(calls: list[dict[str, Any]]) -> bool:
     done then, and a lock that is closed on one host is closed for the cluster. So the run ended well, with an exit code
     that is not 0 and a message about that host. A host that is lost where the run asks nothing of it but to remove what
     it no longer needs (REMOVALS) fails the task that needs it next."""
-    ended = [one for one in calls if one["at"] == "end"]
-    first = next((index for index, one in enumerate(ended) if one.get("injected")), None)
+    ended = [call for call in calls if call["at"] == "end"]
+    first = next((index for index, call in enumerate(ended) if call.get("injected")), None)
     if first is None:
         return False
     failed = ended[first]
     if failed["injected"] in boundary.LOSES and failed["task"].endswith(REMOVALS):
-        later = (one for one in ended[first + 1 :] if one["target"] == failed["target"])
-        failed = next((one for one in later if not one["task"].endswith(REMOVALS)), failed)
+        later = (call for call in ended[first + 1 :] if call["target"] == failed["target"])
+        failed = next((call for call in later if not call["task"].endswith(REMOVALS)), failed)
         if failed["host"] != failed["target"]:  # the rescue closes the locks of the others from one host
             return False
     return signature(failed) == CLOSED and failed["task"].endswith("Close the run lock")
@@ -254,17 +257,19 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
     found: list[str] = []
     if was_done(calls):
         return [] if recorded.final in (None, final(world)) else ["the run closes its locks before its work is done"]
-    unclosed = {one["target"] for one in injected if signature(one) == CLOSED}
+    unclosed = {call["target"] for call in injected if signature(call) == CLOSED}
     ends_itself = faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}
     held = taken(calls)
     run = run_of(world)
     events = journal(world, run) if run else []
-    if any(one["name"] == "ended" and one.get("result") == "ok" for one in events):
+    if any(event["name"] == "ended" and event.get("result") == "ok" for event in events):
         found.append("the journal says that the run ended ok")
-    if ends_itself and events and not any(one["name"] == "failed" for one in events):
+    if ends_itself and events and not any(event["name"] == "failed" for event in events):
         found.append("the journal does not say that the run failed")
-    lost = {one["target"] for one in injected if one["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
-    journaled = {one["host"] for one in events if one["name"] == "failed" and one.get("reason") == run_outcome.lost()}
+    lost = {call["target"] for call in injected if call["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
+    journaled = {
+        event["host"] for event in events if event["name"] == "failed" and event.get("reason") == run_outcome.lost()
+    }
     if journaled - lost:
         found.append(f"the journal says of {', '.join(sorted(journaled - lost))} that it was lost")
     for host, lock in sorted(locks(world).items()):
@@ -289,7 +294,7 @@ def printed(text: str) -> Printed | None:
         return None
     words = shlex.split(command[2])
     given = [value for option, value in itertools.pairwise(words) if option == "-e"]
-    variables = {one.partition("=")[0]: one.partition("=")[2] for one in given}
+    variables = {variable.partition("=")[0]: variable.partition("=")[2] for variable in given}
     return Printed(Path(command[1]).stem, variables)
 
 

@@ -40,14 +40,14 @@ def copied(value: Any) -> Any:
     """Return a copy of what was read from YAML: scalars and tags are immutable, containers are made anew."""
     kind = type(value)
     if kind is dict:
-        return {key: copied(one) for key, one in value.items()}
+        return {key: copied(entry) for key, entry in value.items()}
     if kind is list:
-        return [copied(one) for one in value]
+        return [copied(entry) for entry in value]
     if kind is _AnsibleTaggedDict:
-        made = {key: copied(one) for key, one in value.items()}
+        made = {key: copied(entry) for key, entry in value.items()}
         return kind._instance_factory(made, value._ansible_tags_mapping)
     if kind is _AnsibleTaggedList:
-        return kind._instance_factory([copied(one) for one in value], value._ansible_tags_mapping)
+        return kind._instance_factory([copied(entry) for entry in value], value._ansible_tags_mapping)
     return value
 
 
@@ -74,7 +74,7 @@ def files(directories: Iterable[Path]) -> None:
 
     DataLoader.load_from_file = load_from_file
     reader = DataLoader()
-    for path in sorted(one for directory in directories for one in directory.rglob("*.yml")):
+    for path in sorted(file for directory in directories for file in directory.rglob("*.yml")):
         reader.load_from_file(str(path), trusted_as_template=True)
 
 

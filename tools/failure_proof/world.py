@@ -289,7 +289,7 @@ class World:
     def _settle(self, state: dict[str, Any]) -> None:
         """Let the cluster follow a change of its nodes, as Kafka does."""
         services, zookeeper, quorum, log = state["services"], state["zookeeper"], state["quorum"], state["log"]
-        up = {name: one["mode"] for name, one in services.items() if one["active"]}
+        up = {name: service["mode"] for name, service in services.items() if service["active"]}
         voters = [name for name in CONTROLLERS if name in up]
         if len(voters) * 2 > len(CONTROLLERS):
             if quorum["leader"] not in voters:
@@ -309,7 +309,7 @@ class World:
         ):
             log["state"] = "MIGRATION"
             zookeeper.update(owner="kraft", migration=END_OFFSET - 1, epoch=zookeeper["epoch"] + 1)
-        final = [one for one in voters if up[one] == "controller_final"]
+        final = [voter for voter in voters if up[voter] == "controller_final"]
         if quorum["leader"] and log["state"] == "MIGRATION" and len(final) == len(CONTROLLERS):
             log["state"] = "POST_MIGRATION"
         if zookeeper["owner"] in ("zookeeper", None):
@@ -324,25 +324,25 @@ class World:
 
     def service(self, name: str) -> dict[str, Any]:
         """Return a host's service, as host.service.state does."""
-        one = self.state()["services"][name]
+        service = self.state()["services"][name]
         unit = "kafka.service" if name in BROKERS else "kafka-controller.service"
         return {
             "manager": "systemd",
             "name": unit,
             "exists": True,
-            "active": one["active"],
-            "main_pid": PIDS + IDS[name] if one["active"] else 0,
-            "masked": one["masked"],
-            "sub_state": "running" if one["active"] else "dead",
-            "active_state": "active" if one["active"] else "inactive",
+            "active": service["active"],
+            "main_pid": PIDS + IDS[name] if service["active"] else 0,
+            "masked": service["masked"],
+            "sub_state": "running" if service["active"] else "dead",
+            "active_state": "active" if service["active"] else "inactive",
             "result": "success",
             "restart": "no",
             "timeout_stop": "infinity",
-            "unit_file_state": "masked" if one["masked"] else "enabled",
+            "unit_file_state": "masked" if service["masked"] else "enabled",
             "starts_with": str(self.config_file(name)),
-            "invocation": one["invocation"],
+            "invocation": service["invocation"],
             "restarts": 0,
-            "started_at": one["started_at"],
+            "started_at": service["started_at"],
         }
 
     def metadata_log(self, name: str) -> dict[str, Any] | None:
@@ -355,10 +355,10 @@ class World:
         elif number not in log["brokers"]:
             return None
         brokers = {}
-        for broker, one in log["brokers"].items():
+        for broker, registration in log["brokers"].items():
             host = next(host for host, known in BROKERS.items() if str(known) == broker)
             brokers[broker] = {
-                **one,
+                **registration,
                 "epoch": 100,
                 "fenced": not state["services"][host]["active"],
                 "in_controlled_shutdown": False,
@@ -383,7 +383,8 @@ class World:
             "features": {"metadata.version": state["metadata_version"]},
             "brokers": brokers,
             "controllers": {
-                one: {**found, "end_points": [], "registered_offset": 20} for one, found in log["controllers"].items()
+                controller: {**found, "end_points": [], "registered_offset": 20}
+                for controller, found in log["controllers"].items()
             },
             "scram_losses": {"restart": {}, "new": {}},
             "client_metrics": {},
@@ -407,14 +408,14 @@ class World:
         partitions: dict[str, Any] = {}
         for topic, listed in TOPICS.items():
             for number, replicas in enumerate(listed):
-                isr = [one for one in replicas if one in alive]
-                one = {"leader": isr[0] if isr else -1, "replicas": replicas, "isr": isr or replicas[:1]}
-                partitions.setdefault(topic, {})[str(number)] = one
+                isr = [replica for replica in replicas if replica in alive]
+                partition = {"leader": isr[0] if isr else -1, "replicas": replicas, "isr": isr or replicas[:1]}
+                partitions.setdefault(topic, {})[str(number)] = partition
         if not alive:
             return {"reached": False, "error": "no broker answers"}
         return {
             "reached": True,
-            "brokers": {str(one): f"127.0.0.1:{9000 + one}" for one in sorted(alive)},
+            "brokers": {str(broker): f"127.0.0.1:{9000 + broker}" for broker in sorted(alive)},
             "controller_id": min(alive),
             "cluster_id": CLUSTER,
             "partitions": partitions,

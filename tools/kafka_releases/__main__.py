@@ -28,7 +28,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the table would change")
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="another build of Kafka, such as 4.4.1")
     given = parser.parse_args()
-    versions = {build for one in kafka_releases.RELEASES.values() for build in one["builds"]} | set(given.versions)
+    versions = {build for release in kafka_releases.RELEASES.values() for build in release["builds"]} | set(
+        given.versions
+    )
     try:
         with ThreadPoolExecutor(PARALLEL) as pool:
             found = list(pool.map(described, sorted(versions)))

@@ -79,29 +79,30 @@ def parsed(version: str, java: int, zookeeper: bool, lines: Lines) -> Described:
 
 def joined(found: Iterable[Described]) -> dict[str, Any]:
     """Return the table of these versions: {name of a constant: value}. Raises TableError."""
-    versions = sorted(found, key=lambda one: one.version)
+    versions = sorted(found, key=lambda release: release.version)
     levels: dict[int, tuple[str, bool]] = {}
     releases: dict[tuple[int, int], dict[str, Any]] = {}
-    for one in versions:
-        last = one.ranges[METADATA_VERSION][1]
+    for release in versions:
+        last = release.ranges[METADATA_VERSION][1]
         # levels above are no production levels of this version, and a later one may change them
-        _agree(one, levels, {level: named for level, named in one.levels.items() if level <= last})
+        _agree(release, levels, {level: named for level, named in release.levels.items() if level <= last})
         described = {
-            "java": one.java,
-            "zookeeper": one.zookeeper,
-            "moves_voters": one.moves,
+            "java": release.java,
+            "zookeeper": release.zookeeper,
+            "moves_voters": release.moves,
             "features": {
-                feature: (*levels_of, _default(one, feature)) for feature, levels_of in sorted(one.ranges.items())
+                feature: (*levels_of, _default(release, feature))
+                for feature, levels_of in sorted(release.ranges.items())
             },
         }
-        known = releases.setdefault(one.release, {"builds": (), **described})
+        known = releases.setdefault(release.release, {"builds": (), **described})
         if {name: known[name] for name in described} != described:
-            raise TableError(f"{_written(one.version)} differs from {known['builds']}: {described} and {known}")
-        known["builds"] = (*known["builds"], _written(one.version))
+            raise TableError(f"{_written(release.version)} differs from {known['builds']}: {described} and {known}")
+        known["builds"] = (*known["builds"], _written(release.version))
         known["depends"] = {  # of the newest build: 3.9.0 has one that 3.9.2 has not
             (feature, level): on
-            for feature, (_lowest, highest) in sorted(one.ranges.items())
-            for level, on in one.depends.get(feature, {}).items()
+            for feature, (_lowest, highest) in sorted(release.ranges.items())
+            for level, on in release.depends.get(feature, {}).items()
             if level <= highest
         }
     return {
@@ -119,13 +120,13 @@ def changed_keys(versions: Iterable[Described]) -> dict[str, tuple[tuple[str, st
     first version is '' where the oldest has it, the other one '' where the newest has it."""
     ordered = list(versions)
     found = {}
-    for key in sorted(frozenset().union(*(one.keys for one in ordered))):
+    for key in sorted(frozenset().union(*(release.keys for release in ordered))):
         spans, since = [], None
-        for index, one in enumerate(ordered):
-            if key in one.keys and since is None:
-                since = _written(one.version) if index else ""
-            elif key not in one.keys and since is not None:
-                spans.append((since, _written(one.version)))
+        for index, release in enumerate(ordered):
+            if key in release.keys and since is None:
+                since = _written(release.version) if index else ""
+            elif key not in release.keys and since is not None:
+                spans.append((since, _written(release.version)))
                 since = None
         if since is not None:
             spans.append((since, ""))
@@ -144,22 +145,22 @@ def module(table: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _agree(one: Described, known: dict, more: Mapping) -> None:
+def _agree(described: Described, known: dict, more: Mapping) -> None:
     """Add to what is known, or raise TableError where it differs."""
     for key, value in more.items():
         if known.setdefault(key, value) != value:
-            raise TableError(f"{_written(one.version)}: {key} is {value}, and {known[key]} before")
+            raise TableError(f"{_written(described.version)}: {key} is {value}, and {known[key]} before")
 
 
-def _default(one: Described, feature: str) -> int:
+def _default(described: Described, feature: str) -> int:
     """Return the level of a feature that `kafka-storage format` gives a new cluster."""
-    lowest, highest = one.ranges[feature]
+    lowest, highest = described.ranges[feature]
     if feature == METADATA_VERSION:
         return highest
     if feature == KRAFT_VERSION:
         return lowest  # of static voters; a dynamic quorum is formatted with the highest
-    last = one.ranges[METADATA_VERSION][1]
-    levels = one.defaults[feature].items()
+    last = described.ranges[METADATA_VERSION][1]
+    levels = described.defaults[feature].items()
     return max((level for level, since in levels if since <= last and level <= highest), default=lowest)
 
 

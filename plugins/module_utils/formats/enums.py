@@ -37,12 +37,12 @@ SCRAM_MECHANISMS = (UNKNOWN, "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-def of_code(names, code):
+def name_from_code(names, code):
     """Return the name of an enum's code, UNKNOWN if Kafka 3.9 does not have it."""
     return names[code] if 0 <= code < len(names) else UNKNOWN
 
 
-def of_znode(names, spelling):
+def name_from_znode(names, spelling):
     """Return the name for ZooKeeper's spelling (``TransactionalId``, ``Read``; any case, as in
     SecurityUtils.toPascalCase and its inverse), UNKNOWN if Kafka does not have it."""
     folded = spelling.upper()

@@ -176,7 +176,7 @@ def _is_reset(
     """
     if entry is None or entry.partition not in ends:
         return False
-    here = [one for record in entry.records for one in newest.get(record, ()) if one[0]]
+    here = [written for record in entry.records for written in newest.get(record, ()) if written[0]]
     _current, at, _time, tombstone = max(here, default=(True, -1, -1, True))
     return not tombstone and at >= ends[entry.partition]
 
@@ -187,15 +187,18 @@ def _gone(entry, was, now, read_ms, newest, findings):
     if entry.kind == OFFSET:
         group, after = was.groups[entry.key[0]], now.groups.get(entry.key[0])
         # The offsets of a group with members do not expire
-        config, unused = OFFSETS_RETENTION, all(one.state in _INACTIVE for one in (group, after) if one)
+        config, unused = (
+            OFFSETS_RETENTION,
+            all(group_state.state in _INACTIVE for group_state in (group, after) if group_state),
+        )
         value = f"offset {group.offsets[entry.key[1:]]}, now none"
     else:
         config, unused, value = IDS_RETENTION, True, f"{was.transactions[entry.key[0]]._asdict()}, now none"
-    own = [one for record in entry.records for one in newest.get(record, ())]
+    own = [written for record in entry.records for written in newest.get(record, ())]
     here = any(current for current, *_rest in own)
     _current, at, _time, tombstone = max(own, default=(False, 0, -1, False))
     # When the entry was last written, or its group lost its last member
-    used = [one for record in entry.of_group for one in newest.get(record, ())]
+    used = [written for record in entry.of_group for written in newest.get(record, ())]
     last = max((when for _current, _at, when, deleted in own + used if not deleted), default=-1) if own else -1
     retention = max(was.retentions[config], now.retentions[config])
     if tombstone:

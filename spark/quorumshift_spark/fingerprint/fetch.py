@@ -255,9 +255,9 @@ def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tup
     if fields["errorCode"]:
         raise ValueError(_ERRORS.get(fields["errorCode"], f"error {fields['errorCode']}"))
     for topic in fields["responses"]:
-        for one in topic["partitions"]:
-            aborted = one["abortedTransactions"]
-            end = one["highWatermark"] if aborted is None else one["lastStableOffset"]
+        for partition in topic["partitions"]:
+            aborted = partition["abortedTransactions"]
+            end = partition["highWatermark"] if aborted is None else partition["lastStableOffset"]
             listed = [(each["producerId"], each["firstOffset"]) for each in aborted or ()]
-            batches = answer[:0] if one["records"] is None else one["records"]
-            yield (topic["topicId"], one["partitionIndex"]), one["errorCode"], end, listed, batches
+            batches = answer[:0] if partition["records"] is None else partition["records"]
+            yield (topic["topicId"], partition["partitionIndex"]), partition["errorCode"], end, listed, batches

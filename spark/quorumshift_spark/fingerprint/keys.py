@@ -171,7 +171,7 @@ def _vanished(was, now, of, room, elapsed_ms, deletes, findings):
     if lost.number > room or elapsed_ms < min(retained):
         _differ(VANISHED, lost, was, findings, "left_only")
         return
-    total = sum(one.number for name, one in of.items() if name not in (NEW, APPEARED))
+    total = sum(counted.number for name, counted in of.items() if name not in (NEW, APPEARED))
     why = (
         f"{was.topic}-{was.partition}: {lost.number} of {total} keys disappeared and have no tombstone. It can have "
         f"been cleaned: delete.retention.ms was {retained[0]} and is {retained[1]}, and {room} offsets above the "

@@ -47,7 +47,7 @@ class Transactions:
     (org.apache.kafka.clients.consumer.internals.CompletedFetch)."""
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
-        self._pending = sorted(aborted, key=lambda one: -one[1])
+        self._pending = sorted(aborted, key=lambda transaction: -transaction[1])
         self._open: set = set()
 
     def committed(self, flags: int, producer_id: int, last: int, records: memoryview, count: int) -> bool:

@@ -91,8 +91,8 @@ def _expired(chunk: Chunk, log_start: int, limit: int) -> bool | None:
     if not chunk.batches:
         return True
     known = [*chunk.times, (chunk.end, -1 if chunk.max_timestamp is None else chunk.max_timestamp)]
-    least = max((one for one in known if one[0] <= log_start), default=None)  # of what was removed at least
-    most = min((one for one in known if one[0] >= log_start), default=known[-1])  # and at most
+    least = max((point for point in known if point[0] <= log_start), default=None)  # of what was removed at least
+    most = min((point for point in known if point[0] >= log_start), default=known[-1])  # and at most
     if most[1] >= 0 and most[1] <= limit:
         return True
     if least is not None and least[1] > limit:

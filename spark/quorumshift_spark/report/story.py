@@ -178,8 +178,13 @@ def _counts(by_kind: Any) -> Tuple[List[Tuple[str, List[int]]], List[int]]:
 def _pairs(comparisons: Iterable[Any]) -> List[Pair]:
     """Return the pairs; many brokers that a view was compared with are one, unless their differences are others."""
     alike: Dict[Any, List[Pair]] = {}
-    for number, one in enumerate(map(_mapping, comparisons)):
-        pair = Pair(str(one.get("left")), str(one.get("right")), *_counts(one.get("counts")), _note(one))
+    for number, comparison in enumerate(map(_mapping, comparisons)):
+        pair = Pair(
+            str(comparison.get("left")),
+            str(comparison.get("right")),
+            *_counts(comparison.get("counts")),
+            _note(comparison),
+        )
         clean = not sum(pair.total[3:])
         same: Any = number  # not to be summed up
         if wording.broker_id(pair.right) is not None:
@@ -211,18 +216,18 @@ def _fewer(views: List[View]) -> List[View]:
             by_kind[kind] = by_kind.get(kind, 0) + number
     seconds = max((view.seconds for view in many if view.seconds is not None), default=None)
     read, moved = sum(view.read for view in many), sum(view.moved for view in many)
-    one = View(_named(view.name for view in many), read, by_kind, f"{len(many):,} brokers", seconds, "", [], moved)
+    summary = View(_named(view.name for view in many), read, by_kind, f"{len(many):,} brokers", seconds, "", [], moved)
     others = [view for view in views if view not in many]
-    return [*others, one]
+    return [*others, summary]
 
 
 def _named(names: Iterable[str]) -> str:
     """Return the text for views that are all brokers."""
-    return wording.brokers(one for one in map(wording.broker_id, names) if one is not None)
+    return wording.brokers(number for number in map(wording.broker_id, names) if number is not None)
 
 
 def _note(pair: Mapping[str, Any]) -> str:
-    note, same = str(pair.get("note") or ""), [wording.kind(str(one)) for one in pair.get("same_source") or ()]
+    note, same = str(pair.get("note") or ""), [wording.kind(str(kind)) for kind in pair.get("same_source") or ()]
     if not same:
         return note
     return f"{note} Not counted as agreement, since both sides read them from ZooKeeper: {_joined(same)}.".strip()
@@ -235,7 +240,7 @@ def _entries(entries: Any) -> List[Entry]:
             wording.key(str(entry.get("kind")), str(entry.get("key"))),
             f"{wording.view(str(entry.get('left')))} and {wording.view(str(entry.get('right')))}",
             str(entry.get("why")),
-            [_sides(one) for one in map(_mapping, entry.get("differences") or ())],
+            [_sides(difference) for difference in map(_mapping, entry.get("differences") or ())],
         )
         for entry in map(_mapping, list(entries or ())[:SHOWN])
     ]
@@ -257,7 +262,7 @@ def _sides(difference: Mapping[str, Any]) -> str:
 
 def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:
     read, skipped = total[0], total[-1]
-    names = _joined([wording.view(view.name) for view in _fewer([one for one in views if not one.error])])
+    names = _joined([wording.view(view.name) for view in _fewer([shown for shown in views if not shown.error])])
     if verdict == PASS:
         return f"No difference in {read:,} comparisons of {names}. Nothing was skipped."
     if verdict == DIFFER:

@@ -70,11 +70,11 @@ def broker_id(name: str) -> int | None:
 def brokers(ids: Iterable[int]) -> str:
     """Return brokers for the operator: `brokers 1 to 12, 15`."""
     spans: List[List[int]] = []
-    for one in sorted(set(ids)):
-        if spans and spans[-1][1] == one - 1:
-            spans[-1][1] = one
+    for broker in sorted(set(ids)):
+        if spans and spans[-1][1] == broker - 1:
+            spans[-1][1] = broker
         else:
-            spans.append([one, one])
+            spans.append([broker, broker])
     shown = ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in spans)
     return f"broker{'s' if len(spans) > 1 or spans[0][0] < spans[0][1] else ''} {shown}"
 

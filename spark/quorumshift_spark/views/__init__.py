@@ -73,7 +73,7 @@ class Shared:
     @functools.cached_property
     def by_key(self) -> Dict[Key, Entity]:
         """The entities by their keys."""
-        return {(one.kind, one.key): one for item in self.items for one in entities("broker", item)}
+        return {(entity.kind, entity.key): entity for item in self.items for entity in entities("broker", item)}
 
 
 def entities(view: str, item: Entity | pa.RecordBatch) -> Iterator[Entity]:
@@ -88,9 +88,11 @@ def partition(view: str, row: Any, at: int | None) -> Entity:
     """Return the partition of a row with the fields of columns.PARTITIONS. `at`: the offset or zxid of its change."""
     values = {name: row[name] for name in form.FIELDS["partition"]}
     if family(view) == "broker":  # it leaves out what it does not show
-        return form.partition(row["topic"], row["partition"], {n: one for n, one in values.items() if one is not None})
+        return form.partition(
+            row["topic"], row["partition"], {n: value for n, value in values.items() if value is not None}
+        )
     if view == "zookeeper":
-        values = {name: one for name, one in values.items() if name not in LOG_ONLY}
+        values = {name: value for name, value in values.items() if name not in LOG_ONLY}
     place = {} if at is None else {"zxid" if view == "zookeeper" else "offset": at}
     return form.partition(row["topic"], row["partition"], values, place)
 

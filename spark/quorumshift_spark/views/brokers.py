@@ -178,8 +178,8 @@ class BrokerView(LiveView):
             if isinstance(item, Statement):
                 statement = item
                 continue
-            one = item if isinstance(item, Shared) else Shared([item])
-            found.update((key, one.by_key[key]) for key in wanted if key in one.by_key)
+            shared = item if isinstance(item, Shared) else Shared([item])
+            found.update((key, shared.by_key[key]) for key in wanted if key in shared.by_key)
         return found, statement
 
     def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, Shared, Statement]]:
@@ -352,7 +352,7 @@ class _Requester:
             return []
         response = self._request(request, requests.client_metrics())
         self._check(request, response)
-        names = [one["name"] for one in response["clientMetricsResources"]]
+        names = [resource["name"] for resource in response["clientMetricsResources"]]
         return [("config", form.canonical(["client_metrics", name, ""])) for name in names]
 
     def named_configs(self, wanted: Iterable[Key]) -> Iterator[Entity]:
@@ -442,7 +442,7 @@ class _Requester:
         for result in response["results"]:
             self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
-                mechanism = enums.of_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
+                mechanism = enums.name_from_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
     def check_served(self) -> None:
@@ -562,7 +562,7 @@ class ControllerView(LiveView):
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """See View.reread."""
         *found, statement = self.read(None)
-        by_key = {(one.kind, one.key): one for one in found}
+        by_key = {(entity.kind, entity.key): entity for entity in found}
         return {key: by_key.get(key, Absent({})) for key in keys}, statement
 
 

@@ -93,8 +93,8 @@ class History:
         self._removed_topics = removed_topics
         self._partitions = partitions.sort_by("topic_id").combine_chunks()
         counts = self._partitions["topic_id"].value_counts().to_pylist()
-        starts = itertools.accumulate((one["counts"] for one in counts), initial=0)
-        self._rows = {one["values"]: (start, one["counts"]) for one, start in zip(counts, starts)}
+        starts = itertools.accumulate((count["counts"] for count in counts), initial=0)
+        self._rows = {count["values"]: (start, count["counts"]) for count, start in zip(counts, starts)}
 
     def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
         """Return the offset of the last record of an entity; `topic_ids`: of its topic, now and before."""
@@ -220,7 +220,7 @@ class MetadataLogView(LiveView):
                 return
             with open_log(piece.source.directory, piece.source.end_offset) as log:
                 types = TYPES if piece.is_whole else TYPES - PARTITION_TYPES
-                image = Image.of(log_records(log, piece.extent, types))
+                image = Image.from_records(log_records(log, piece.extent, types))
             yield from entities(image, self._digests)
             if piece.is_whole:
                 yield pa.RecordBatch.from_pylist([*_partitions(image)], PARTITIONS)
@@ -238,7 +238,7 @@ class MetadataLogView(LiveView):
         newer: List[Record] = []
         with self._open(self.source._replace(directory=self._unpacked())) as (log, extent):
             records = log_records(log, extent, TYPES - PARTITION_TYPES)
-            image = Image.of(_noted(records, begin, newer))
+            image = Image.from_records(_noted(records, begin, newer))
             of_topics = _add_partitions(image, log, extent, topics, begin) if topics else []
         found, between = sides(self.name, image, newer, of_topics, begin, wanted, self._digests)
         self.between.clear()
@@ -263,7 +263,7 @@ class MetadataLogView(LiveView):
 
         def read(source):
             with self._open(source, since) as (log, extent):
-                return Image.of(log_records(log, extent, _TOPICS)).removed_topics
+                return Image.from_records(log_records(log, extent, _TOPICS)).removed_topics
 
         return self._of_past(("topics", since), read)
 
@@ -273,7 +273,9 @@ class MetadataLogView(LiveView):
         def read(source):
             with self._open(source, 0) as (log, extent):
                 states = log_records(log, extent, {_MIGRATION_STATE})
-                ends = [one for one in states if one.fields["zkMigrationState"] == 1 and not one.from_checkpoint]
+                ends = [
+                    state for state in states if state.fields["zkMigrationState"] == 1 and not state.from_checkpoint
+                ]
             return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
 
         return self._of_past("copy", read)
@@ -284,7 +286,9 @@ class MetadataLogView(LiveView):
         def read(source):
             with self._open(source, offset) as (log, extent):
                 batches = segment_batches(log, extent.end_offset, check_crc=False)
-                return next((one.epoch for one, _path in batches if one.base_offset <= offset <= one.last_offset), None)
+                return next(
+                    (batch.epoch for batch, _path in batches if batch.base_offset <= offset <= batch.last_offset), None
+                )
 
         return self._of_past(("epoch", offset), read)
 
@@ -296,7 +300,7 @@ class MetadataLogView(LiveView):
 
     def _read_history(self, source, since):
         with self._open(source, since) as (log, extent):
-            image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
+            image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES))
             parts = columns.split(log, extent, 1)
             rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part)]
             begin = log.start_offset
@@ -399,7 +403,7 @@ def _set_by(records: Iterable[Record], digests: Digests) -> Iterator[Entity]:
     """Yield what each record sets, but for what depends on the records before it."""
     for record in records:
         with contextlib.suppress(metadata_image.InconsistentLog):
-            yield from entities(Image.of([record]), digests)
+            yield from entities(Image.from_records([record]), digests)
 
 
 def _add_partitions(
@@ -461,7 +465,7 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
     for (entity, key), (value, at) in image.quotas.items():
         yield form.quota(dict(entity), key, value, {"offset": at})
     for (user, code), (fields, at) in image.scram.items():
-        mechanism = enums.of_code(enums.SCRAM_MECHANISMS, code)
+        mechanism = enums.name_from_code(enums.SCRAM_MECHANISMS, code)
         keys = (fields["salt"], fields["storedKey"], fields["serverKey"])
         digest = digests.scram(user, mechanism, *keys, fields["iterations"])
         yield form.scram(user, mechanism, fields["iterations"], digest, {"offset": at})
@@ -486,8 +490,13 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
     for broker_id, broker in image.brokers.items():
         fields = {name: broker[name] for name in ("fenced", "epoch", "rack", "log_dirs")}
         fields["endpoints"] = [
-            [one["name"], one["host"], one["port"], enums.of_code(enums.SECURITY_PROTOCOLS, one["securityProtocol"])]
-            for one in broker["end_points"]
+            [
+                end_point["name"],
+                end_point["host"],
+                end_point["port"],
+                enums.name_from_code(enums.SECURITY_PROTOCOLS, end_point["securityProtocol"]),
+            ]
+            for end_point in broker["end_points"]
         ]
         yield form.broker(broker_id, fields, {"offset": broker["changed_offset"]})
 
@@ -541,7 +550,7 @@ _REMOVED: Dict[str, Callable[[Any], Key]] = {
     "partitions": lambda key: _key("partition", *key),
     "configs": lambda key: _key("config", *_resource(*key[:2]), key[2]),
     "quotas": lambda key: _key("quota", [list(part) for part in key[0]], key[1]),
-    "scram": lambda key: _key("scram", key[0], enums.of_code(enums.SCRAM_MECHANISMS, key[1])),
+    "scram": lambda key: _key("scram", key[0], enums.name_from_code(enums.SCRAM_MECHANISMS, key[1])),
     "acls": lambda content: _acl(dict(zip(metadata_image.ACL_FIELDS, content)))[:2],
     "delegation_tokens": lambda token_id: _key("delegation_token", token_id),
     "features": lambda name: _key("feature", name),

@@ -168,7 +168,7 @@ def _batches(part: Part) -> Iterator[pa.RecordBatch]:
 
     def named(batches):
         for batch in filter(len, batches):
-            kept.update({one["values"]: one["counts"] for one in batch["kind"].value_counts().to_pylist()})
+            kept.update({entry["values"]: entry["counts"] for entry in batch["kind"].value_counts().to_pylist()})
             yield pa.RecordBatch.from_arrays([pa.repeat(name, batch.num_rows), *batch.columns[1:]], schema=ROWS)
 
     try:

@@ -103,10 +103,12 @@ class Tree(NamedTuple):
         """Yield the changes since the snapshot, and (path, Node) of each znode below a chroot. Raises
         ZooKeeperFileError, SnapshotError, OSError."""
         with contextlib.ExitStack() as stack:
-            opened = {one.name: stack.enter_context(one.opened()) for one, _upto in self.spans}
+            opened = {span.name: stack.enter_context(span.opened()) for span, _upto in self.spans}
             base = opened.get(self.base.name) or stack.enter_context(self.base.opened())
             snapshot = zk_files.snapshot_up_to(base.snapshots, self.spans[0][1], self.base.processed)
-            spans = [zk_log.Span(opened[one.name].logs, upto, opened[one.name].snapshots) for one, upto in self.spans]
+            spans = [
+                zk_log.Span(opened[span.name].logs, upto, opened[span.name].snapshots) for span, upto in self.spans
+            ]
             _zxid, changes, nodes = zk_files.replay(snapshot, spans, under)
             yield changes, nodes
 
@@ -181,7 +183,7 @@ def digest(key: bytes, path: str, node: zk_files.Node) -> int:
         raise zk_log.ZooKeeperFileError("the snapshot has no ACL of this znode, and the log neither", path)
     data = b"-" if node.data is None else b"+" + node.data
     parts = (_STAT.pack(*node.stat), _acl(node.acl), data)
-    hashed = hashlib.blake2b(b"".join(b"%d:%s" % (len(one), one) for one in parts), digest_size=8, key=key[:64])
+    hashed = hashlib.blake2b(b"".join(b"%d:%s" % (len(part), part) for part in parts), digest_size=8, key=key[:64])
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
@@ -204,7 +206,7 @@ def fields(path: str, node: zk_files.Node, digests: Digests) -> Dict[str, str]:
     data: Any = None
     if node.data is not None:
         data = {"bytes": len(node.data), "digest": digests.znode(path, node.data)}
-        if any(path == one or path.startswith(f"{one}/") for one in _SHOWN):
+        if any(path == shown or path.startswith(f"{shown}/") for shown in _SHOWN):
             with contextlib.suppress(UnicodeDecodeError):
                 data = node.data.decode()
     acl = [

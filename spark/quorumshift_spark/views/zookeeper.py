@@ -133,8 +133,10 @@ class ZooKeeperView(LiveView):
         every = {path for chains in chains_of.values() for chain in chains for path in chain}
         paths = sorted(every, key=lambda path: (-path.count("/"), path))
         zxid, nodes = self._nodes(paths)
-        read = (one for item in self._znodes.read(nodes.values(), problems) for one in entities(self.name, item))
-        found: Dict[Key, Entity | Absent] = {(one.kind, one.key): one for one in read if (one.kind, one.key) in wanted}
+        read = (entity for item in self._znodes.read(nodes.values(), problems) for entity in entities(self.name, item))
+        found: Dict[Key, Entity | Absent] = {
+            (entity.kind, entity.key): entity for entity in read if (entity.kind, entity.key) in wanted
+        }
         for key in wanted.difference(found):
             found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
@@ -172,7 +174,9 @@ class ZooKeeperView(LiveView):
             answers = (
                 zk_servers.gather(given.servers, self._security.ssl_context(), _SRVR_S) if given.servers[1:] else {}
             )
-            self._modes = {name: "unreachable" if one["error"] else one["mode"] for name, one in answers.items()}
+            self._modes = {
+                name: "unreachable" if answer["error"] else answer["mode"] for name, answer in answers.items()
+            }
         servers = random.sample(given.servers, len(given.servers))
         servers.sort(key=lambda server: ("leader", "unreachable").count(self._modes.get(str(server)) or ""))
         return f"{','.join(map(str, servers))}{given.chroot}"

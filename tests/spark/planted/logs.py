@@ -36,7 +36,7 @@ def other_id(number: int) -> str:
 
 def image_of(directory: pathlib.Path) -> metadata_image.Image:
     """Return the metadata that the log in a directory adds up to."""
-    return metadata_image.Image.of(metadata_log.read_records(str(directory), types=metadata_image.TYPES))
+    return metadata_image.Image.from_records(metadata_log.read_records(str(directory), types=metadata_image.TYPES))
 
 
 def places(directory: pathlib.Path, above: int) -> List[int]:

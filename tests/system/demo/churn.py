@@ -126,9 +126,9 @@ class Recorded:
             self._offset += sum(map(len, lines))
             events = [json.loads(line) for line in lines]
             self.broker_restarted |= any(
-                (one["kind"], one.get("unit")) == ("stopping", "kafka.service") for one in events
+                (event["kind"], event.get("unit")) == ("stopping", "kafka.service") for event in events
             )
-            return any(one.get("name") in ("driver", "registered in the quorum") for one in events)
+            return any(event.get("name") in ("driver", "registered in the quorum") for event in events)
         return False
 
 

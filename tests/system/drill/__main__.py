@@ -91,7 +91,7 @@ def summarize(scenarios: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "problems": problems,
         "wall_s": round(sum(scenario["wall_s"] for scenario in scenarios), 1),
         "drills": rows,
-        "scenarios": [{key: value for key, value in one.items() if key != "drills"} for one in scenarios],
+        "scenarios": [{key: value for key, value in scenario.items() if key != "drills"} for scenario in scenarios],
     }
 
 
@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> int:
     try:
         for name, stages in drills.SCENARIOS.items():
             if given.scenario in (None, name):
-                chosen = [stage._replace(drills=[one for one in stage.drills if wanted(one)]) for stage in stages]
+                chosen = [stage._replace(drills=[drill for drill in stage.drills if wanted(drill)]) for stage in stages]
                 scenarios.append(run_scenario(name, chosen))
                 if INTERRUPTED in scenarios[-1]["problems"]:
                     break

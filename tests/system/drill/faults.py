@@ -259,7 +259,7 @@ def zookeeper_lost(injection: Injection) -> Iterator[None]:
     status = screen.read(text)
     if "restart that controller" not in text or not status or not status.leader:
         raise RuntimeError(f"/migration does not move, and status does not say what to do: {text[-3000:]}")
-    (host,) = [one for one in testbed.controllers if testbed.node_id(one) == status.leader]
+    (host,) = [controller for controller in testbed.controllers if testbed.node_id(controller) == status.leader]
     testbed.run(host, "systemctl restart kafka-controller")
     with testbed.zookeeper() as client:
         wait_for(

@@ -22,7 +22,7 @@ SETTINGS = {
     "quorumshift_gate_timeout_s": 40,
     "quorumshift_roll_timeout_s": 60,
     "quorumshift_start_timeout_s": 60,  # without progress: shorter than a slow start
-    # as in the operators' guide, but shorter: otherwise ssh waits for ever on a dead connection
+    # as in the operators' guide, but shorter: otherwise ssh hangs on a dead connection
     "ansible_ssh_args": "-C -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
 }
 SHORT_GATE = {"quorumshift_gate_timeout_s": 10}  # where the gate must not open

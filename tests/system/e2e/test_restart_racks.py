@@ -42,10 +42,12 @@ class UnderMinIsr:
             excused = cluster_health.unavoidable(partitions, self.least)
             self.readings += bool(partitions)
             for topic, numbers in partitions.items():
-                for number, one in numbers.items():
+                for number, partition in numbers.items():
                     name = f"{topic}-{number}"
-                    if name not in excused and (one["leader"] < 0 or len(one["isr"]) < self.least.get(topic, 1)):
-                        self.found[name] = f"leader {one['leader']}, in sync {one['isr']}"
+                    if name not in excused and (
+                        partition["leader"] < 0 or len(partition["isr"]) < self.least.get(topic, 1)
+                    ):
+                        self.found[name] = f"leader {partition['leader']}, in sync {partition['isr']}"
 
 
 @pytest.fixture
@@ -139,16 +141,16 @@ def test_a_host_that_fails_stops_further_batches_and_its_own_batch_comes_up(fres
     """Its properties file has an error: the broker does not start. No broker of a later batch is touched."""
     with fresh.zookeeper() as client:  # the controller restarts last, alone
         controller = json.loads(client.get("/controller")[0])["brokerid"]
-    host = next(one for one in ("b11", "b12") if fresh.node_id(one) != controller)
+    host = next(broker for broker in ("b11", "b12") if fresh.node_id(broker) != controller)
     file, wrong = fresh.variable("broker_config_file", host), "num.io.threads=none"
     fresh.run(host, f"echo '{wrong}' >> {file}")
     before = started(fresh)
     failed = restart_brokers(quorumshift_start_timeout_s=60, **IN_BATCHES)
     assert failed.code and host in failed.text
     assert host in batches(failed.text)[-1]
-    touched = {one for batch in batches(failed.text) for one in batch}
-    untouched = [one for one in fresh.brokers if one not in touched]
-    assert untouched and all(started(fresh)[one] == before[one] for one in untouched)
+    touched = {broker for batch in batches(failed.text) for broker in batch}
+    untouched = [broker for broker in fresh.brokers if broker not in touched]
+    assert untouched and all(started(fresh)[broker] == before[broker] for broker in untouched)
     fresh.run(host, f"sed -i '/{wrong}/d' {file}")
     (since,) = set(re.findall(r"go on with -e restart_since=(\d+)", failed.text))
     again = restart_brokers(restart_since=int(since), **IN_BATCHES)

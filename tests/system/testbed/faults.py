@@ -228,7 +228,7 @@ def _from_outside(host: str, command: str, namespace: str = "-m") -> None:
 # Ansible's messages for an unreachable host; the second one for a loop item that is delegated to it
 UNREACHED = "UNREACHABLE|could not be sent to remote host"
 
-# As in the operators' guide, but shorter: otherwise ssh waits for ever on a dead connection.
+# As in the operators' guide, but shorter: otherwise ssh hangs on a dead connection.
 ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
 
 
@@ -391,7 +391,9 @@ def leader(testbed: Testbed) -> str:
                 quorum = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
             except kafka_wire.WireError:
                 continue
-            return next(one for one in testbed.controllers if testbed.node_id(one) == quorum.leader_id)
+            return next(
+                controller for controller in testbed.controllers if testbed.node_id(controller) == quorum.leader_id
+            )
         return None
 
     return str(wait_for(read, 60, "a leader of the quorum"))

@@ -77,7 +77,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
-    volumes += [f"--volume={release_libs(one)}:{release_home(one)}/libs:ro" for one in LAYOUT.more_releases]
+    volumes += [f"--volume={release_libs(release)}:{release_home(release)}/libs:ro" for release in LAYOUT.more_releases]
     return [
         f"--name={host.container}",
         f"--hostname={host.name}",

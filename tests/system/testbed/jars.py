@@ -24,7 +24,7 @@ def resolve_release(version: str) -> bool:
     """Fill release_libs(version) unless it is complete; return whether anything was done. Raise TestbedError."""
     pom = TESTBED / "releases" / version / "pom.xml"
     if not pom.exists():
-        known = ", ".join(sorted(one.name for one in pom.parents[1].iterdir()))
+        known = ", ".join(sorted(directory.name for directory in pom.parents[1].iterdir()))
         raise TestbedError(f"the testbed has no jars of Kafka {version}. It has those of {known}")
     return _resolve(pom, release_libs(version))
 

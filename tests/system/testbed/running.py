@@ -191,8 +191,11 @@ class Testbed:
 
         def in_sync() -> bool:
             read = topics.read(connections.bootstrap, connections.client, 5)
-            partitions = [one for topic in read.get("partitions", {}).values() for one in topic.values()]
-            full = all(one["leader"] >= 0 and len(one["isr"]) == len(one["replicas"]) for one in partitions)
+            partitions = [partition for topic in read.get("partitions", {}).values() for partition in topic.values()]
+            full = all(
+                partition["leader"] >= 0 and len(partition["isr"]) == len(partition["replicas"])
+                for partition in partitions
+            )
             return bool(partitions) and full and len(read["brokers"]) == len(self.brokers)
 
         wait_for(in_sync, seconds, "every partition in sync")

@@ -48,10 +48,12 @@ def main() -> int:
         for name, drill in drills.DRILLS.items():
             if given.no_drills or not re.search(given.only, name):
                 continue
-            rows.append(one(bed, name, drill))
+            rows.append(run_drill(bed, name, drill))
         before = bed.sessions(bed.destination)
         if given.dead_host:
-            rows.append(one(bed, "a destination host loses power in the last cut", drills.moved_without_a_dead_host))
+            rows.append(
+                run_drill(bed, "a destination host loses power in the last cut", drills.moved_without_a_dead_host)
+            )
         else:
             moved(bed, "cut")
         figures = cut_figures(bed, before)
@@ -64,8 +66,10 @@ def main() -> int:
     problems += [f"{row['drill']}: {row['what']}" for row in rows if row["result"] != "passed"]
     if verdict["verdict"] != "pass":
         problems.append(f"the clients' verdict is {verdict['verdict']}: {'; '.join(verdict['reasons'])}")
-    disturbed = [one for one in noticed["problems"] if not any(a <= one["at"] <= b for a, b in bed.disturbed)]
-    problems += [f"the other application noticed: {one['what']}" for one in disturbed]
+    disturbed = [
+        problem for problem in noticed["problems"] if not any(a <= problem["at"] <= b for a, b in bed.disturbed)
+    ]
+    problems += [f"the other application noticed: {problem['what']}" for problem in disturbed]
     summary = {"drills": rows, "figures": figures, "clients": verdict, "tenant": noticed, "problems": problems}
     (OUTPUT / "summary.json").write_text(json.dumps(summary, indent=1, default=str), encoding="utf-8")
     print(f"clients: {verdict['acked']} acknowledged, {verdict['lost']} lost, longest stall {verdict.get('by_phase')}")
@@ -75,7 +79,7 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def one(bed: Bed, name: str, drill: drills.Drill) -> dict:
+def run_drill(bed: Bed, name: str, drill: drills.Drill) -> dict:
     """Run a drill; print and return its row."""
     began = time.monotonic()
     try:

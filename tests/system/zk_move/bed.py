@@ -53,7 +53,7 @@ class Bed:
         """Begin a playbook in a process group of its own; its output goes to LOG.log."""
         given = [*FEW_OPTIONS, *([f"quorumshift_accept_degraded={self.accept}"] if self.accept else []), *options]
         argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(INVENTORY), f"playbooks/{name}.yml"]
-        argv += [part for one in given for part in ("-e", one)]
+        argv += [part for argument in given for part in ("-e", argument)]
         with (self.directory / f"{log}.log").open("w") as output:
             return subprocess.Popen(
                 argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -133,13 +133,13 @@ class Bed:
                 pending.append(change.commit_async())
                 while len(pending) > 20:
                     pending.pop(0).get(60)
-            for one in pending:
-                one.get(60)
+            for commit in pending:
+                commit.get(60)
 
     def sessions(self, connect: str) -> dict[str, int]:
         """Return {path: session} of Kafka's ephemeral znodes: brokers and controller."""
         with self.zookeeper(connect) as client:
-            paths = ["/controller", *(f"/brokers/ids/{one}" for one in client.get_children("/brokers/ids"))]
+            paths = ["/controller", *(f"/brokers/ids/{broker_id}" for broker_id in client.get_children("/brokers/ids"))]
             return {path: stat.ephemeralOwner for path in paths if (stat := client.exists(path))}
 
 

@@ -150,7 +150,7 @@ def one_not_promoted(bed: Bed) -> str:
     assert after == before, (before, after)
     assert bed.playbook("zk_rollback", "rollback-one").wait() == 0, bed.log("rollback-one")[-3000:]
     assert not any(bed.rules(host) for host in DESTINATION)
-    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
+    assert not set(bed.ids()) & {session >> 56 for session in bed.sessions(bed.source).values()}
     assert bed.playbook("zk_migrate", "after-one", "zk_migrate_cut=false").wait() == 0, bed.log("after-one")[-3000:]
     return "promoted hosts stayed fenced, all sessions kept by the other; rolled back, and moved again"
 
@@ -204,11 +204,11 @@ def taken_back(bed: Bed) -> str:
     seen = f"{len(_on_source(bed))} of {len(BROKERS)} brokers on the source at the kill"
     assert bed.playbook("zk_rollback", "rollback").wait() == 0, bed.log("rollback")[-3000:]
     on_source = bed.sessions(bed.source)
-    assert not set(bed.ids()) & {one >> 56 for one in on_source.values()}
+    assert not set(bed.ids()) & {session >> 56 for session in on_source.values()}
     assert bed.playbook("zk_rollback", "rollback-again").wait() == 0, bed.log("rollback-again")[-3000:]
     assert bed.sessions(bed.source) == on_source, "a rollback with nothing to take back restarted a broker"
     led = _moved_while_the_leader_changes(bed)
-    assert {one >> 56 for one in bed.sessions(bed.destination).values()} <= set(bed.ids())
+    assert {session >> 56 for session in bed.sessions(bed.destination).values()} <= set(bed.ids())
     return f"{seen}; taken back; moved again, {led}"
 
 
@@ -237,7 +237,7 @@ def died_while_the_others_promote(bed: Bed) -> str:
     try:
         with _standing_still(bed, host, "cut"):
             wait_for(
-                lambda: {bed.state(one) for one in others} == {"promoting"} or process.poll() is not None,
+                lambda: {bed.state(host) for host in others} == {"promoting"} or process.poll() is not None,
                 LONG_S,
                 "the promotion of the others",
             )
@@ -253,7 +253,7 @@ def died_while_the_others_promote(bed: Bed) -> str:
     assert bed.playbook("status", "status-promoting").wait() == 0
     assert f"-e {dead}" in bed.log("status-promoting").rpartition("next:")[2], bed.log("status-promoting")[-2000:]
     assert bed.playbook("zk_rollback", "rollback-promoting", dead).wait() == 0, bed.log("rollback-promoting")[-3000:]
-    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
+    assert not set(bed.ids()) & {session >> 56 for session in bed.sessions(bed.source).values()}
     _power_on(bed, host)
     again = bed.playbook("zk_migrate", "after-promoting", "zk_migrate_cut=false")
     assert again.wait() == 0, bed.log("after-promoting")[-3000:]
@@ -267,7 +267,7 @@ def moved_without_a_dead_host(bed: Bed) -> str:
     host, living = DESTINATION[2], DESTINATION[:2]
     servers, slash, chroot = bed.destination.partition("/")
     address = bed.inventory.hosts[host]
-    short = ",".join(one for one in servers.split(",") if one.rpartition(":")[0] != address) + slash + chroot
+    short = ",".join(server for server in servers.split(",") if server.rpartition(":")[0] != address) + slash + chroot
     process = bed.playbook("zk_migrate", "cut-died")
     try:
         _power_off(bed, host, "fenced", process)
@@ -276,19 +276,19 @@ def moved_without_a_dead_host(bed: Bed) -> str:
         kill(process)
     text = bed.log("cut-died")
     assert f"If {host} is dead: -e zk_migrate_dead_hosts={host}" in text.rpartition("The run ended at")[2], text[-3000:]
-    wait_for(lambda: {bed.state(one) for one in living} <= {"healed"}, 120, "the deadline of the others")
+    wait_for(lambda: {bed.state(host) for host in living} <= {"healed"}, 120, "the deadline of the others")
     dead = (f"zk_migrate_dead_hosts={host}", f"zk_migrate_destination_connect={short}")
     assert bed.playbook("zk_migrate", "cut-without", *dead).wait() == 0, bed.log("cut-without")[-3000:]
-    assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
+    assert sorted(bed.mode(host) for host in living) == ["follower", "leader"], bed.modes()
     _power_on(bed, host)
     assert bed.playbook("zk_migrate", "returned").wait() != 0, "a host that was left out came back unnoticed"
     assert f"-e zk_migrate_clean_hosts={host}" in bed.log("returned"), bed.log("returned")[-3000:]
-    assert sorted(bed.mode(one) for one in living) == ["follower", "leader"], bed.modes()
+    assert sorted(bed.mode(host) for host in living) == ["follower", "leader"], bed.modes()
     cleaned = bed.playbook("zk_migrate", "cleaned", f"zk_migrate_clean_hosts={host}")
     assert cleaned.wait() == 0, bed.log("cleaned")[-3000:]
     assert "gate after_cut" in bed.log("cleaned"), bed.log("cleaned")[-3000:]
     assert sorted(bed.modes().values()) == ["follower", "follower", "leader"], bed.modes()
-    assert not any(bed.rules(one) for one in DESTINATION)
+    assert not any(bed.rules(host) for host in DESTINATION)
     return f"{host} lost power in the cut; moved without it; back, refused, cleaned, joined and verified"
 
 

@@ -86,7 +86,7 @@ _KINDS = {
 def expanded(view, items):
     """Return the items of a view with an entity for each partition of its batches."""
     each = itertools.chain.from_iterable(item.items if isinstance(item, Shared) else [item] for item in items)
-    return [one for item in each for one in views.entities(view, item)]
+    return [entity for item in each for entity in views.entities(view, item)]
 
 
 def in_view(view, entity):

@@ -31,9 +31,9 @@ def rows(count=40):
     return [{"topic": f"t{n % 7}", "partition": n, **BASE, "leader": n % 3} for n in range(count)]
 
 
-def different(one, other):
+def different(left, other):
     """Return the buckets that differ."""
-    return set(buckets.unlike(buckets.of_partitions(one)[1], buckets.of_partitions(other)[1]).tolist()) - {buckets.OWN}
+    return set(buckets.unlike(buckets.of_partitions(left)[1], buckets.of_partitions(other)[1]).tolist()) - {buckets.OWN}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def read(view, like=None):
 
 
 def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view():
-    shared = Shared([*(one for one in realistic.entities() if one.kind == "topic"), partitions(rows())])
+    shared = Shared([*(entity for entity in realistic.entities() if entity.kind == "topic"), partitions(rows())])
     of = {name: read(OneView(name, shared)) for name in ("broker:1", "broker:2")}
     for name, (found, last) in of.items():
         assert {row["view"] for row in found} == {name} and len(found) == 42
@@ -107,7 +107,7 @@ def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view()
 
 
 def test_of_a_view_like_another_only_its_own_rows_and_those_of_unlike_buckets_are_kept():
-    of_both = [one for one in realistic.entities() if one.kind != "partition"]
+    of_both = [entity for entity in realistic.entities() if entity.kind != "partition"]
     changed = rows()
     changed[9] = {**changed[9], "leader": 9}
     found, last = read(OneView("broker:1", *of_both, partitions(rows())))

@@ -127,7 +127,9 @@ _AT = [["PLAINTEXT", "b1", 9092, "PLAINTEXT"], ["SASL", "b1", 9093, "SASL_SSL"]]
     ],
 )
 def test_endpoints_of_a_registration(relation, endpoints, expected):
-    left, right = (form.broker(1, {"fenced": False, "rack": None, "endpoints": one}) for one in (_AT, endpoints))
+    left, right = (
+        form.broker(1, {"fenced": False, "rack": None, "endpoints": address}) for address in (_AT, endpoints)
+    )
     assert outcome(comparison_with(relation), left, right).outcome == expected
 
 

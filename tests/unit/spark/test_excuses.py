@@ -397,5 +397,5 @@ def test_what_only_zookeeper_has_is_excused_by_its_own_zxid():
 
 def test_each_excuse_is_in_the_table_with_its_record():
     lines = excuses.markdown()
-    assert len(lines) == 2 + len(excuses.EXCUSES) == 2 + len({one.name for one in excuses.EXCUSES})
-    assert all(one.record and one.without for one in excuses.EXCUSES)
+    assert len(lines) == 2 + len(excuses.EXCUSES) == 2 + len({excuse.name for excuse in excuses.EXCUSES})
+    assert all(excuse.record and excuse.without for excuse in excuses.EXCUSES)

@@ -30,7 +30,7 @@ def packages(tmp_path, monkeypatch):
 def test_the_installed_package_is_preferred(packages):
     installed.prefer_installed()
     assert sys.path == ["/job", str(packages), "/other"]
-    assert "/other" in sys.path_importer_cache and not [one for one in sys.path_importer_cache if ".zip" in one]
+    assert "/other" in sys.path_importer_cache and not [path for path in sys.path_importer_cache if ".zip" in path]
     installed.prefer_installed()
     assert sys.path == ["/job", str(packages), "/other"]
 

@@ -20,7 +20,9 @@ CREATE_A, CREATE_B = (("change", ("create", name)) for name in ("a", "b"))
 @pytest.mark.parametrize("first", range(0, SAMPLE, 20))
 def test_no_gate_says_what_it_must_not(first):
     failed = {seed: history.play(history.history(seed)).failed for seed in range(first, first + 20)}
-    assert not any(failed.values()), {seed: [one.text() for one in found] for seed, found in failed.items() if found}
+    assert not any(failed.values()), {
+        seed: [failure.text() for failure in found] for seed, found in failed.items() if found
+    }
 
 
 def gate(name, *script):
@@ -35,7 +37,7 @@ def busy(change, times=60):
 def last(events):
     """Return the verdict of the last gate, and check that no gate says what it must not."""
     outcome = history.play(events)
-    assert not outcome.failed, [one.text() for one in outcome.failed]
+    assert not outcome.failed, [failure.text() for failure in outcome.failed]
     (*_others, (_gate, _diverged, verdict)) = outcome.verdicts
     return verdict
 

@@ -22,9 +22,9 @@ def test_a_setting_that_a_node_had_otherwise_at_the_baseline_differs():
     before = {"broker:1": HAD, "broker:2": HAD, "controller:101": HAD}
     lost = {**HAD, MIN_ISR: '"1"'}
     found = compared(before, dict.fromkeys(before, lost))
-    assert [(one.kind, one.key, one.field, one.relation) for one in found.differences] == [
-        ("setting", MIN_ISR, "value", rules.SINCE)
-    ] * 3
+    assert [
+        (difference.kind, difference.key, difference.field, difference.relation) for difference in found.differences
+    ] == [("setting", MIN_ISR, "value", rules.SINCE)] * 3
     assert found.differences[0].sides == {"baseline:broker:1": '"2"', "broker:1": '"1"'}
     assert "quorumshift_controller_config" in found.differences[0].do
     counts = found.comparisons[1]["counts"]["setting"]
@@ -87,7 +87,7 @@ def test_the_comparisons_fit_the_schema():
     schema = result.schema()
     found = compared({"broker:1": HAD}, {"broker:1": HAD}, {1: "[]"}, {1: '["a"]'})
     assert found.comparisons and found.differences
-    for one in found.comparisons:
-        jsonschema.validate(one, {**schema["properties"]["comparisons"]["items"], "$defs": schema["$defs"]})
-    for one in found.differences:
-        jsonschema.validate(result.listed(one), {**schema["$defs"]["difference"], "$defs": schema["$defs"]})
+    for comparison in found.comparisons:
+        jsonschema.validate(comparison, {**schema["properties"]["comparisons"]["items"], "$defs": schema["$defs"]})
+    for difference in found.differences:
+        jsonschema.validate(result.listed(difference), {**schema["$defs"]["difference"], "$defs": schema["$defs"]})

@@ -20,10 +20,10 @@ WITH_OTHERS = {"py4j", "markupsafe"}  # pyspark and jinja2 bring them
 def test_every_package_that_a_job_imports_is_tried():
     imported = set()
     for path in JOBS.rglob("*.py"):
-        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(one, ast.Import):
-                imported.update(alias.name.partition(".")[0] for alias in one.names)
-            elif isinstance(one, ast.ImportFrom) and not one.level:
-                imported.add((one.module or "").partition(".")[0])
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add((node.module or "").partition(".")[0])
     foreign = imported - sys.stdlib_module_names - OWN - WITH_OTHERS
     assert "pyspark" in foreign and foreign | {*session.EXECUTOR_MODULES} <= set(spark.PACKAGES)

@@ -174,8 +174,8 @@ NEW_SNAPSHOTS = [Fence(F - 1, True)]
 
 
 def test_a_side_that_always_changes_is_resolved_by_what_the_log_had_meanwhile():
-    values = {"zookeeper": [zk(one) for one in "CEGI"], "broker_1": [served(one) for one in "CEGI"]}
-    views = Views(metadata_log=[log(one) for one in "BDFH"], **values)
+    values = {"zookeeper": [zk(letter) for letter in "CEGI"], "broker_1": [served(letter) for letter in "CEGI"]}
+    views = Views(metadata_log=[log(letter) for letter in "BDFH"], **values)
     first = {ZOOKEEPER: zk("A"), LOG: log("0"), BROKER: served("A")}
     # What was read before the second and the third snapshot was in the log
     between = [(log("X"), log("B")), (log("C"), log("D")), (log("E"), log("F"))]

@@ -48,7 +48,7 @@ def test_the_other_layout_has_none_of_the_collections_defaults(layout):
 
 def test_variants_share_no_state(layout):
     loaded = [layout(variant) for variant in ("default", "secure", "other", "racks", "journey")]
-    assert len({one.TESTBED_ID for one in loaded}) == len({one.STATE for one in loaded}) == 5
+    assert len({layout.TESTBED_ID for layout in loaded}) == len({layout.STATE for layout in loaded}) == 5
 
 
 def test_the_racks_have_six_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):

@@ -47,7 +47,7 @@ def test_no_invariant_is_violated():
 
 def test_a_schedule_depends_on_its_seed_alone():
     lines: tuple[list[str], list[str]] = ([], [])
-    outcomes = [schedule.run(11, one) for one in lines]
+    outcomes = [schedule.run(11, line) for line in lines]
     assert outcomes[0] == outcomes[1] and lines[0] == lines[1]
 
 

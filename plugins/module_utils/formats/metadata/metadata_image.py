@@ -91,7 +91,7 @@ class Image:
         self.removed_topics: Dict[str, int] = {}
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Image:
+    def from_records(cls, records: Iterable[Record]) -> Image:
         """Return the image of these records. Raises InconsistentLog."""
         image = cls()
         for record in records:
@@ -292,7 +292,10 @@ ACL_FIELDS = ("resourceType", "patternType", "resourceName", "principal", "host"
 
 def _features(fields: Dict[str, Any]) -> Dict[str, List[int]]:
     """Return the levels that a registration supports, {feature: [lowest, highest]}."""
-    return {one["name"]: [one["minSupportedVersion"], one["maxSupportedVersion"]] for one in fields["features"]}
+    return {
+        feature["name"]: [feature["minSupportedVersion"], feature["maxSupportedVersion"]]
+        for feature in fields["features"]
+    }
 
 
 def _directories(values: list, change: Dict[str, Any]) -> List[str]:

@@ -250,12 +250,20 @@ def _open(path):
 
 
 def _open_checkpoint(files, end_offset, since, stack):
-    usable = [one for one in reversed(files.checkpoints) if end_offset is None or one.offset <= end_offset]
+    usable = [
+        checkpoint
+        for checkpoint in reversed(files.checkpoints)
+        if end_offset is None or checkpoint.offset <= end_offset
+    ]
     if since is not None:
         oldest = files.segments[0].base_offset if files.segments else 0
-        followed = [one for one in usable if one.offset >= oldest]
-        older = [one for one in followed if one.offset <= since]
-        usable = older if not oldest else [*older, *reversed([one for one in followed if one.offset > since])]
+        followed = [checkpoint for checkpoint in usable if checkpoint.offset >= oldest]
+        older = [checkpoint for checkpoint in followed if checkpoint.offset <= since]
+        usable = (
+            older
+            if not oldest
+            else [*older, *reversed([checkpoint for checkpoint in followed if checkpoint.offset > since])]
+        )
     for checkpoint in usable:
         file = stack.enter_context(_open(checkpoint.path))
         if _is_complete(file, checkpoint.path):
@@ -336,16 +344,16 @@ def _step(log, transactions, inside, api_key, offset, fields, path):
 
 
 def _close(transactions, counts, offset, outcome):
-    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_by_name(counts))
+    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_name_counts(counts))
 
 
 def _follow(transactions, counts):
     """Note the records that follow the last transaction, if there is one."""
     if transactions:
-        transactions[-1] = transactions[-1]._replace(later=_by_name(counts))
+        transactions[-1] = transactions[-1]._replace(later=_name_counts(counts))
 
 
-def _by_name(counts):
+def _name_counts(counts):
     names = {key: RECORDS[key].name if key in RECORDS else f"record type {key}" for key in sorted(counts)}
     return {name: counts[key] for key, name in names.items()}
 

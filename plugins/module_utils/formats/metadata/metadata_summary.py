@@ -39,7 +39,7 @@ def summarise(
     with open_log(directory, end_offset) as log:
         # a node of a later Kafka is described as far as its records are known
         extent = scan_log(log, end_offset, check_crc, later=True)
-        image = Image.of(log_records(log, extent, CLUSTER_TYPES, check_crc, later=True))
+        image = Image.from_records(log_records(log, extent, CLUSTER_TYPES, check_crc, later=True))
         losses = scram_loading.losses(log, extent.end_offset) if with_history else {}
     complete, losses_from_start = _complete(directory, extent, check_crc) if with_history else (extent, {})
     segments = log.files.segments

@@ -19,7 +19,7 @@ import re
 import sys
 from typing import Any, Dict, Iterable, List, Set
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.enums import SCRAM_MECHANISMS, of_code
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.enums import SCRAM_MECHANISMS, name_from_code
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_log import (
     MARKERS,
     OpenLog,
@@ -63,21 +63,21 @@ def losses(log: OpenLog, end_offset: int) -> Losses:
             read, last = batch.size, path
         _load(batch, path, log.start_offset, end_offset, (as_read, at_once))
     found: Losses = {}
-    for one in (as_read, at_once):
-        one.end()
-        found.update({mechanism: sorted(users) for mechanism, users in one.lost.items()})
+    for loading in (as_read, at_once):
+        loading.end()
+        found.update({mechanism: sorted(users) for mechanism, users in loading.lost.items()})
     return found
 
 
-def _load(batch: Batch, path: str, low: int, high: int, loading: Iterable[_Loading]) -> None:
+def _load(batch: Batch, path: str, low: int, high: int, loadings: Iterable[_Loading]) -> None:
     if batch.is_control or not _FRAME.search(batch.records):
         return
     for _offset, _time, api_key, _version, fields in decode_batch(batch, path, low, high, _WANTED, later=True):
-        for one in loading:
-            one.take(api_key, fields)
+        for loading in loadings:
+            loading.take(api_key, fields)
 
 
-def in_order(users: Iterable[str]) -> List[str]:
+def sort_as_hash_map(users: Iterable[str]) -> List[str]:
     """Return the keys of a HashMap in the order of its iteration. `users`: in the order in which they came.
 
     A bucket of eight and more may become a tree, whose root comes first. Users' names do not collide so often.
@@ -115,7 +115,7 @@ class _Loading:
                 self.changes = {}
             self.in_transaction = api_key == _BEGIN
         elif fields is not None:
-            mechanism = of_code(SCRAM_MECHANISMS, fields["mechanism"])
+            mechanism = name_from_code(SCRAM_MECHANISMS, fields["mechanism"])
             self.changes.setdefault(mechanism, {})[fields["name"]] = api_key == _PUT
 
     def end(self) -> None:
@@ -125,7 +125,7 @@ class _Loading:
         for mechanism, changes in self.changes.items():
             users, removed = self.users.setdefault(mechanism, set()), set()
             dropped: Set[str] = set()
-            for user in in_order(changes):
+            for user in sort_as_hash_map(changes):
                 if changes[user]:
                     users.add(user)
                     continue

@@ -13,7 +13,7 @@ from typing import Iterable, Mapping, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import (
     Request,
-    by_topic,
+    group_by_topic,
 )
 
 Partition = Tuple[str, int]
@@ -35,7 +35,7 @@ DESCRIBE_LOG_DIRS = Request("DescribeLogDirs", 4)
 
 def alter_reassignments(targets: Mapping[Partition, Sequence[int] | None], timeout_ms: int) -> bytes:
     """Return a request that moves each partition to its replicas, or cancels its reassignment (None)."""
-    topics = by_topic(
+    topics = group_by_topic(
         (topic, {"partitionIndex": number, "replicas": targets[topic, number]}) for topic, number in sorted(targets)
     )
     return ALTER_REASSIGNMENTS.body(timeoutMs=timeout_ms, topics=topics)
@@ -48,7 +48,7 @@ def list_reassignments(timeout_ms: int) -> bytes:
 
 def elect_preferred(partitions: Iterable[Partition], timeout_ms: int) -> bytes:
     """Return a request that elects the preferred leader of each partition."""
-    topics = by_topic(sorted(partitions), name="topic")
+    topics = group_by_topic(sorted(partitions), name="topic")
     return ELECT_LEADERS.body(electionType=_PREFERRED, topicPartitions=topics, timeoutMs=timeout_ms)
 
 
@@ -79,5 +79,5 @@ def alter_configs(changes: Mapping[Tuple[int, str], Mapping[str, str | None]]) -
 
 def log_dirs(partitions: Iterable[Partition] | None) -> bytes:
     """Return a request for the broker's own replicas of these partitions, None for all that it has."""
-    topics = None if partitions is None else by_topic(sorted(partitions), name="topic")
+    topics = None if partitions is None else group_by_topic(sorted(partitions), name="topic")
     return DESCRIBE_LOG_DIRS.body(topics=topics)

@@ -142,11 +142,11 @@ def no_delegation_tokens() -> bytes:
 
 def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
     """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
-    listed = by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
+    listed = group_by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
     return LIST_OFFSETS.body(replicaId=_DEBUGGING_REPLICA, topics=listed)
 
 
-def by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
+def group_by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
     """Return topics, each with its partitions; `name` is the field of the topic's name."""
     topics: Dict[str, list] = {}
     for topic, partition in partitions:
@@ -190,9 +190,9 @@ class ConfigsReader:
             for _result in range(count):
                 result, at = self._read_resource(answer, at)
                 result["configs"], at = self._configs(answer, at)
-                at = _without_tags(answer, at)
+                at = _skip_tags(answer, at)
                 results.append(result)
-            at = _without_tags(answer, at)
+            at = _skip_tags(answer, at)
         except messages.UNFIT as error:
             raise MalformedAnswer(DESCRIBE_CONFIGS, error) from error
         _check_end(DESCRIBE_CONFIGS, answer, at)
@@ -203,7 +203,7 @@ class ConfigsReader:
         configs = []
         for number in range(count):
             known = self._known.setdefault(number, [])
-            found = next((one for one in known if answer.startswith(one[0], at)), None)
+            found = next((prefix for prefix in known if answer.startswith(prefix[0], at)), None)
             if found is None:
                 config, end = self._read_config(answer, at)
                 found = (answer[at:end], config)
@@ -214,7 +214,7 @@ class ConfigsReader:
         return configs, at
 
 
-def _without_tags(answer: bytes, at: int) -> int:
+def _skip_tags(answer: bytes, at: int) -> int:
     tags, at = messages.read_unsigned_varint(answer, at)
     if tags:
         raise ValueError(f"{tags} tagged fields, expected none")

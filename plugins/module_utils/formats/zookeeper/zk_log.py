@@ -146,19 +146,19 @@ def transactions(logs: str, after: int, snapshots: str | None = None, longest: i
     for index, (begins, name) in enumerate(files[first:], first):
         path = os.path.join(logs, name)
         with open(path, "rb") as file:
-            for one in _entries(file, path, after if begins <= after else None, index == len(files) - 1, longest):
-                if one.zxid <= last:
+            for entry in _entries(file, path, after if begins <= after else None, index == len(files) - 1, longest):
+                if entry.zxid <= last:
                     continue
-                same_epoch = one.zxid >> _EPOCH_SHIFT == last >> _EPOCH_SHIFT
-                if one.zxid != last + 1 and (same_epoch or one.zxid & _COUNTER != 1):
+                same_epoch = entry.zxid >> _EPOCH_SHIFT == last >> _EPOCH_SHIFT
+                if entry.zxid != last + 1 and (same_epoch or entry.zxid & _COUNTER != 1):
                     raise ZooKeeperFileError(
-                        f"transactions between 0x{last:x} and 0x{one.zxid:x} are missing: give all logs since the "
+                        f"transactions between 0x{last:x} and 0x{entry.zxid:x} are missing: give all logs since the "
                         "snapshot",
-                        *one.place,
+                        *entry.place,
                     )
-                _require_logged(logs, taken, last, one.zxid)
-                last = one.zxid
-                yield one
+                _require_logged(logs, taken, last, entry.zxid)
+                last = entry.zxid
+                yield entry
     _require_logged(logs, taken, last, None)
 
 

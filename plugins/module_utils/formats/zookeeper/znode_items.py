@@ -194,7 +194,7 @@ def _item(node, kind, key, value):
 def _double(text: str) -> float:
     """Return a number as Java reads it (Double.parseDouble): without "_", and NaN and Infinity in this case alone."""
     value = float(text.replace("_", "?"))
-    is_word = not any(one.isdigit() for one in text)
+    is_word = not any(character.isdigit() for character in text)
     if is_word and text.strip().lstrip("+-") not in ("NaN", "Infinity"):
         raise ValueError(text)
     return value

@@ -384,8 +384,8 @@ def acls(data, path):
             (
                 principal,
                 _string(path, entry, "host"),
-                enums.of_znode(enums.OPERATIONS, _string(path, entry, "operation")),
-                enums.of_znode(enums.PERMISSIONS, _string(path, entry, "permissionType")),
+                enums.name_from_znode(enums.OPERATIONS, _string(path, entry, "operation")),
+                enums.name_from_znode(enums.PERMISSIONS, _string(path, entry, "permissionType")),
             )
         )
     return [dict(zip(("principal", "host", "operation", "permission"), entry)) for entry in sorted(entries)]
@@ -393,7 +393,7 @@ def acls(data, path):
 
 def acl_resource_type(name):
     """Return ``TRANSACTIONAL_ID`` for the znode name ``TransactionalId``; ``UNKNOWN`` for names that Kafka ignores."""
-    return enums.of_znode(enums.RESOURCE_TYPES, name)
+    return enums.name_from_znode(enums.RESOURCE_TYPES, name)
 
 
 def delegation_token(data, path):

@@ -22,7 +22,7 @@ def partition_epochs(config_file: str) -> dict[str, dict]:
     if not os.path.isdir(directory):
         return {}
     records = metadata_log.read_records(directory, types=metadata_image.TOPIC_TYPES)
-    return metadata_image.Image.of(records).partition_epochs()
+    return metadata_image.Image.from_records(records).partition_epochs()
 
 
 def replica_logs(config_file: str) -> dict[str, list]:

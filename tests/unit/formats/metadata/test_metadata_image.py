@@ -25,7 +25,7 @@ PARTITION = {
 
 def image(*records):
     """The image after (type, fields) pairs at offsets 0, 1, ..."""
-    return metadata_image.Image.of(
+    return metadata_image.Image.from_records(
         Record(offset, 1, 0, kind, 0, fields, False) for offset, (kind, fields) in enumerate(records)
     )
 

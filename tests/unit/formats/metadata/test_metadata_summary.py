@@ -41,15 +41,19 @@ def summarise(directory, *values, **options):
 def image(directory, end_offset=None):
     """The image of the log in a directory."""
     records = metadata_log.read_records(str(directory), end_offset, metadata_image.TYPES)
-    return metadata_image.Image.of(records)
+    return metadata_image.Image.from_records(records)
 
 
 def contents(of):
     """What an image holds, without offsets."""
     return {
         "topics": {topic_id: name for topic_id, (name, _offset) in of.topics.items()},
-        "partitions": {key: {n: values[:-1] for n, values in one.items()} for key, one in of.partitions.items()},
-        "configs": {key: {name: value for name, (value, _o) in one.items()} for key, one in of.configs.items() if one},
+        "partitions": {
+            key: {n: values[:-1] for n, values in numbered.items()} for key, numbered in of.partitions.items()
+        },
+        "configs": {
+            key: {name: value for name, (value, _o) in config.items()} for key, config in of.configs.items() if config
+        },
         **{
             part: {key: value for key, (value, _offset) in getattr(of, part).items()}
             for part in ("quotas", "scram", "acls", "delegation_tokens", "features")

@@ -55,7 +55,7 @@ def payloads(rng, count):
 
 
 def zxids(directory, after, **options):
-    return [one.zxid for one in log.transactions(str(directory), after, **options)]
+    return [transaction.zxid for transaction in log.transactions(str(directory), after, **options)]
 
 
 def forged(data_zxid, number=bytes(4)):
@@ -200,8 +200,8 @@ def test_a_transaction_that_cannot_be_read_names_its_place(tmp_path):
     for _case in range(300):
         content = struct.pack(">qiqqi", 1, 1, FIRST, 0, rng.choice((1, 2, 5, 7, 14, 15, -11))) + noise(rng, 40)
         (tmp_path / f"log.{FIRST:x}").write_bytes(HEADER + entry(content))
-        (one,) = log.transactions(str(tmp_path), FIRST - 1)
+        (transaction,) = log.transactions(str(tmp_path), FIRST - 1)
         try:
-            one.collect({}, {})
+            transaction.collect({}, {})
         except log.ZooKeeperFileError as error:
             assert error.position == 16

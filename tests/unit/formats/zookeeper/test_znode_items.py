@@ -19,7 +19,7 @@ def node(path, value, **stat):
 
 def read(*nodes):
     reader = znode_items.Reader()
-    found = [item for one in nodes for item in reader.items(one)]
+    found = [item for node in nodes for item in reader.items(node)]
     return [*found, *reader.rest()], [problem.reason for problem in reader.problems]
 
 

@@ -504,10 +504,10 @@ def test_messages_of_old_formats_are_compared(magic: int) -> None:
         reader.add(memoryview(b"".join(message(offset, value) for offset, value in enumerate(values))))
         return reader.chunks
 
-    (one,), (other,) = chunks(b"a", b""), chunks(b"b", b"")
-    assert (one.records, one.min_offset, one.max_offset, one.max_epoch) == (2, 0, 1, None)
-    assert one.max_timestamp == (START if magic else None)
-    assert one.hash != other.hash
+    (left,), (other,) = chunks(b"a", b""), chunks(b"b", b"")
+    assert (left.records, left.min_offset, left.max_offset, left.max_epoch) == (2, 0, 1, None)
+    assert left.max_timestamp == (START if magic else None)
+    assert left.hash != other.hash
     broken = message(0, b"abc").replace(b"abc", b"abd")
     with pytest.raises(batches.CorruptBatch):
         batches.Reader(Range("orders", 0, "id", (0, 1))).add(memoryview(broken))
@@ -528,7 +528,9 @@ def keys_of(*stored: bytes, bounds: Tuple[int, ...] = (0, 100), aborted: Any = (
 def xerial(data: bytes) -> bytes:
     """Return data as snappy-java's stream writes it, in two blocks."""
     blocks = [pa.compress(part, "snappy", asbytes=True) for part in (data[:40], data[40:])]
-    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
+    return (
+        b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+    )
 
 
 @pytest.mark.parametrize(
@@ -756,7 +758,7 @@ def coordinated(
             newest[entry.records[-1]].append((True, 123, NOW, entry.key[0] in tombstones))
         for record in entry.of_group if left else ():
             newest[record] = [(False, 8, left, False)]
-    known = {tp: one.end for tp, one in INTERNAL.items()}
+    known = {tp: entry.end for tp, entry in INTERNAL.items()}
     findings = coordinators.compare(was, now, ends, read_ms, gone, newest, recreated, known)
     assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
     return findings

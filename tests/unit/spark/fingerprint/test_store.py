@@ -96,7 +96,7 @@ def resumed(
     progress = Progress(str(path), {**OF, **of})
     left, chunks = progress.finished([wanted], {state.tp: state})
     progress.close()
-    return left, [one.begin for one in chunks]
+    return left, [chunk.begin for chunk in chunks]
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_keys_are_kept_at_their_places(tmp_path: pathlib.Path) -> None:
     progress.finished([wanted], {STATE.tp: STATE})
     read = [chunk(begin, hash="", keys=1, size=len(KEYS)) for begin in (0, 10)]
     kept = progress.add(wanted, STATE.leader_epoch, read, [KEYS, KEYS])
-    assert [one.at for one in kept] == [0, len(KEYS)]
+    assert [chunk.at for chunk in kept] == [0, len(KEYS)]
     progress.close()
     progress = Progress(str(directory), OF)
     assert progress.finished([wanted], {STATE.tp: STATE}) == ([], kept)

@@ -64,8 +64,8 @@ def main() -> int:
         print(f"seed {seed}, shortened:")
         for number, event in enumerate(events):
             print(f"  {number} {event}")
-        for one in history.play(events).failed:
-            print(f"  {one.text()}")
+        for failure in history.play(events).failed:
+            print(f"  {failure.text()}")
     for seed, error in errors[:3]:
         print(f"seed {seed}: {error}")
     return bool(failed or errors)

@@ -74,7 +74,7 @@ def changed(state: State, change: Tuple[Any, ...], fresh: int) -> State:
         if number < 3:
             found["partition", first, number] = _partition([2, 1])
     elif name in ("elect", "reassign"):
-        for part in [one for one in state if one == ("partition", first, 0)]:
+        for part in [key for key in state if key == ("partition", first, 0)]:
             was = state[part]
             now = {**was, "partition_epoch": was["partition_epoch"] + 1}
             if name == "elect":
@@ -191,12 +191,14 @@ def content(state: State, block_of: int = 1) -> Dict[str, bytes]:
     for part, value in state.items():
         kind = part[0]
         if kind == "topic":
-            partitions = {one[2]: each for one, each in state.items() if one[:2] == ("partition", part[1])}
+            partitions = {key[2]: each for key, each in state.items() if key[:2] == ("partition", part[1])}
             found[znodes.topic_path(part[1])] = {
                 "version": 3,
                 "topic_id": value,
-                "partitions": {f"{number}": one["replicas"] for number, one in partitions.items()},
-                "adding_replicas": {f"{number}": one["adding"] for number, one in partitions.items() if one["adding"]},
+                "partitions": {f"{number}": partition["replicas"] for number, partition in partitions.items()},
+                "adding_replicas": {
+                    f"{number}": partition["adding"] for number, partition in partitions.items() if partition["adding"]
+                },
                 "removing_replicas": {},
             }
         elif kind == "partition":
@@ -270,7 +272,7 @@ class Tree:
 
     def delete(self, path: str) -> None:
         """Delete a znode and all below it."""
-        for below in sorted((one for one in self.nodes if one.startswith(f"{path}/")), reverse=True):
+        for below in sorted((child for child in self.nodes if child.startswith(f"{path}/")), reverse=True):
             self._delete(below)
         self._delete(path)
 
@@ -353,7 +355,9 @@ class Cluster:
         self.checkpoint = 0  # offset; what is below has its last record there
         self.begin = 0  # of the oldest segment
         self.rejecting: Set[str] = set()
-        self.brokers: Dict[int, Dict[str, Any]] = {one: {"mode": ZK, "state": {}, "stuck": False} for one in (1, 2)}
+        self.brokers: Dict[int, Dict[str, Any]] = {
+            number: {"mode": ZK, "state": {}, "stuck": False} for number in (1, 2)
+        }
         self.faults: List[Fault] = []
         self.lost: int | None = None
         self.scarred = False
@@ -405,7 +409,7 @@ class Cluster:
             for number, (kind, fields) in enumerate(made)
         ]
         self.next_offset += len(placed)
-        self.log.append(Entry([one for one in placed if one.type != "NO_OP_RECORD"], after, self.epoch))
+        self.log.append(Entry([record for record in placed if record.type != "NO_OP_RECORD"], after, self.epoch))
 
     def _write(self, was: Dict[str, bytes], now: Dict[str, bytes], empty: type) -> None:
         """Write what changed between two contents; what is rejected is lost."""
@@ -458,7 +462,7 @@ class Cluster:
     def bounds(self) -> List[int]:
         bounds, at = [1], 1
         for entry in self.log:
-            at = max([at + 1, *(one.offset + 1 for one in entry.records)])
+            at = max([at + 1, *(record.offset + 1 for record in entry.records)])
             bounds.append(at)
         return bounds
 
@@ -509,7 +513,7 @@ class Cluster:
         self._write(found, wanted, Remove)
         self.mirrored = len(self.log)
         self._set_migration()
-        self.faults = [one for one in self.faults if not one.what.startswith("ZooKeeper")]
+        self.faults = [fault for fault in self.faults if not fault.what.startswith("ZooKeeper")]
 
     def fail_over(self) -> None:
         """Elect another controller."""
@@ -542,7 +546,7 @@ class Cluster:
         if self.mode == KRAFT:
             for broker in self.brokers.values():
                 broker.update(mode=KRAFT, stuck=False, at=len(self.log), state=self.of_log)
-            self.faults = [one for one in self.faults if not one.what.startswith("broker")]
+            self.faults = [fault for fault in self.faults if not fault.what.startswith("broker")]
 
     def take_checkpoint(self, removes: bool) -> None:
         """Write a checkpoint at the end of the log; `removes`: and delete the older segments."""
@@ -603,7 +607,7 @@ class Cluster:
     def accept(self) -> None:
         """Take what the log has for the truth."""
         self.truth, self.lost = self.of_log, None
-        self.faults = [one for one in self.faults if not one.what.startswith("the copy")]
+        self.faults = [fault for fault in self.faults if not fault.what.startswith("the copy")]
 
     def with_all_written(self) -> Cluster:
         """Return the cluster once ZooKeeper has all that is due."""
@@ -637,7 +641,7 @@ class Remove:
 
 def _compared(state: State) -> State:
     return {
-        part: {name: one for name, one in value.items() if name != "partition_epoch"}
+        part: {name: state for name, state in value.items() if name != "partition_epoch"}
         if part[0] == "partition"
         else value
         for part, value in state.items()

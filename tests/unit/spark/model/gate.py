@@ -115,11 +115,15 @@ class ZooKeeper(ZooKeeperView):
     def state(self) -> Dict[str, Any]:
         """Return the state as of the first part."""
         nodes = self._cluster.tree.nodes
-        parents = [znodes.TOPICS, znodes.DELEGATION_TOKENS, *(f"{znodes.CONFIG}/{one}" for one in znodes.CONFIG_TYPES)]
+        parents = [
+            znodes.TOPICS,
+            znodes.DELEGATION_TOKENS,
+            *(f"{znodes.CONFIG}/{config_type}" for config_type in znodes.CONFIG_TYPES),
+        ]
         parents += [path for path in nodes if path.startswith("/kafka-acl") and nodes[path].children]
         parents += [path for path in nodes if path.startswith(f"{znodes.CONFIG}/users/") and path.endswith("/clients")]
         owner = controller(
-            self._cluster.tree.znode(one) for one in (znodes.CONTROLLER, znodes.MIGRATION) if one in nodes
+            self._cluster.tree.znode(path) for path in (znodes.CONTROLLER, znodes.MIGRATION) if path in nodes
         )
         counts = {path: deletions(self._cluster.tree.znode(path).stat) for path in parents}
         return {"zxid": self._cluster.tree.zxid, "deletions": counts, "controller": owner}
@@ -127,9 +131,9 @@ class ZooKeeper(ZooKeeperView):
     def part(self, of_topics: bool) -> Dict[Key, Entity]:
         """Return the entities of a part of the tree."""
         tree = self._cluster.tree
-        paths = [one for one in sorted(tree.nodes) if one.startswith(znodes.TOPICS) == of_topics]
+        paths = [path for path in sorted(tree.nodes) if path.startswith(znodes.TOPICS) == of_topics]
         found = self._znodes.read([tree.znode(path) for path in paths if tree.nodes[path].data is not None], [])
-        return {(one.kind, one.key): one for item in found for one in entities(self.name, item)}
+        return {(entity.kind, entity.key): entity for item in found for entity in entities(self.name, item)}
 
     def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
         tree = self._cluster.tree
@@ -150,7 +154,12 @@ class Log:
         self.end_offset = self._cluster.end
 
     def _records(self, begin: int = 0) -> List[Record]:
-        every = [one for entry in self._cluster.log for one in entry.records if begin <= one.offset < self.end_offset]
+        every = [
+            record
+            for entry in self._cluster.log
+            for record in entry.records
+            if begin <= record.offset < self.end_offset
+        ]
         return every
 
     def _summed_up(self, at: int) -> List[Record]:
@@ -167,20 +176,20 @@ class Log:
 
     def entities(self) -> Dict[Key, Entity]:
         """Return the entities at the end."""
-        return {(one.kind, one.key): one for one in of_image(Image.of(self._all()))}
+        return {(entity.kind, entity.key): entity for entity in of_image(Image.from_records(self._all()))}
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """See MetadataLogView.reread."""
         wanted, every = set(keys), self._all()
         begin, self._last = self._last, self.end_offset
-        image, after = Image.of(every), []
+        image, after = Image.from_records(every), []
         again = Image()
-        for one in every:
-            again.apply(one)
-            if one.offset >= begin and one.type in PARTITION_TYPES and one.fields["topicId"] in image.topics:
-                row = metadata_log._partition(again, one.fields["topicId"], one.fields["partitionId"])
+        for record in every:
+            again.apply(record)
+            if record.offset >= begin and record.type in PARTITION_TYPES and record.fields["topicId"] in image.topics:
+                row = metadata_log._partition(again, record.fields["topicId"], record.fields["partitionId"])
                 after.append(row)
-        newer = [one for one in every if one.offset >= begin and one.type not in PARTITION_TYPES]
+        newer = [record for record in every if record.offset >= begin and record.type not in PARTITION_TYPES]
         found, between = metadata_log.sides(rules.LOG, image, newer, after, begin, wanted, DIGESTS)
         self.between.clear()
         self.between.update(between)
@@ -196,15 +205,17 @@ class Log:
 
     def _history(self) -> metadata_log.History:
         begin = self._cluster.begin
-        image = Image.of([*self._summed_up(begin), *self._records(begin)])
+        image = Image.from_records([*self._summed_up(begin), *self._records(begin)])
         changed = {key: at for key, at in metadata_log.removed(image).items() if at >= begin}
         partitions = []
-        for one in of_image(image):
-            if one.at["offset"] >= begin:
-                changed[one.kind, one.key] = max(one.at["offset"], changed.get((one.kind, one.key), begin))
-        for one in self._records(begin):
-            if one.type in PARTITION_TYPES:
-                partitions.append((one.fields["topicId"], one.fields["partitionId"], one.offset))
+        for entity in of_image(image):
+            if entity.at["offset"] >= begin:
+                changed[entity.kind, entity.key] = max(
+                    entity.at["offset"], changed.get((entity.kind, entity.key), begin)
+                )
+        for record in self._records(begin):
+            if record.type in PARTITION_TYPES:
+                partitions.append((record.fields["topicId"], record.fields["partitionId"], record.offset))
         ids, numbers, offsets = zip(*partitions) if partitions else ((), (), ())
         names = ["topic_id", "partition", "offset"]
         columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32()), pa.array(offsets, pa.int64())]
@@ -216,7 +227,7 @@ class Log:
         """See MetadataLogView.removed_topics."""
         begin = self._cluster.begin
         every = [*self._summed_up(begin), *self._records(begin)]
-        return {one.fields["topicId"]: one.offset for one in every if one.type == "REMOVE_TOPIC_RECORD"}
+        return {record.fields["topicId"]: record.offset for record in every if record.type == "REMOVE_TOPIC_RECORD"}
 
     def epoch_at(self, offset: int) -> int | None:
         """See MetadataLogView.epoch_at."""
@@ -228,7 +239,7 @@ class Log:
 
     def copied(self) -> Copied | None:
         """See MetadataLogView.copied."""
-        ends = [one for one in self._records(self._cluster.begin) if one.type == "ZK_MIGRATION_STATE_RECORD"]
+        ends = [record for record in self._records(self._cluster.begin) if record.type == "ZK_MIGRATION_STATE_RECORD"]
         return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
 
 
@@ -241,7 +252,7 @@ def of_image(image: Image) -> List[Entity]:
 def of_state(state: State) -> Dict[Key, Entity]:
     """Return the entities of metadata."""
     made = [Record(0, 0, 0, kind, 0, fields, False) for kind, fields in records({}, state)]
-    return {(one.kind, one.key): one for one in of_image(Image.of(made))}
+    return {(entity.kind, entity.key): entity for entity in of_image(Image.from_records(made))}
 
 
 def served(cluster: Cluster, number: int, zookeeper: ZooKeeper) -> Dict[Key, Entity]:
@@ -250,13 +261,15 @@ def served(cluster: Cluster, number: int, zookeeper: ZooKeeper) -> Dict[Key, Ent
     found: List[Entity] = [*of_state(broker["state"]).values()]
     if broker["mode"] == ZK and cluster.mode == KRAFT:
         tree = {**zookeeper.part(True), **zookeeper.part(False)}
-        found = [one for one in found if one.kind in _FROM_LOG]
-        found += [one for one in tree.values() if one.kind not in _FROM_LOG]
+        found = [entity for entity in found if entity.kind in _FROM_LOG]
+        found += [entity for entity in tree.values() if entity.kind not in _FROM_LOG]
     entries = {}
-    for one in found:
-        if one.kind in _OF_BROKERS:
-            fields = {name: value for name, value in one.fields.items() if name not in _NOT_SERVED.get(one.kind, ())}
-            entries[one.kind, one.key] = Entity(one.kind, one.key, fields, {})
+    for entity in found:
+        if entity.kind in _OF_BROKERS:
+            fields = {
+                name: value for name, value in entity.fields.items() if name not in _NOT_SERVED.get(entity.kind, ())
+            }
+            entries[entity.kind, entity.key] = Entity(entity.kind, entity.key, fields, {})
     return entries
 
 
@@ -292,7 +305,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     comparisons = rules.plan(gate, kinds, modes)
     keys = {
         key: {name: of[key] for name, of in rows.items() if key in of}
-        for key in {one for of in rows.values() for one in of}
+        for key in {name for of in rows.values() for name in of}
     }
     baselines = {f"{rules.BASELINE}:{name}": state for name, state in (baseline.states if baseline else {}).items()}
     owner = states[rules.ZOOKEEPER]["controller"] if with_zookeeper else None
@@ -342,9 +355,9 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     checking.count_removals(checked, evidence)
     found = checking.in_order(checked)
     why = [
-        f"{entry.comparison.left} and {entry.comparison.right}: {one.text()}"
+        f"{entry.comparison.left} and {entry.comparison.right}: {difference.text()}"
         for entry in found.differing
-        for one in entry.outcome.differences
+        for difference in entry.outcome.differences
     ]
     unknown = [
         f"{entry.comparison.left} and {entry.comparison.right}: {entry.key}: {entry.why}" for entry in found.undecided
@@ -373,7 +386,7 @@ def unequal(cluster: Cluster) -> Set[Key]:
     tree = ZooKeeper(later)
     ours, theirs = {**tree.part(True), **tree.part(False)}, of_state(cluster.of_log)
     for of in (ours, theirs):  # a block of dual-write begins at the next id
-        for key in [one for one in of if one[0] == "producer_ids"]:
+        for key in [name for name in of if name[0] == "producer_ids"]:
             of[key] = form.producer_ids(next_id(of[key]))
     keys = {key for key in {*ours, *theirs} if key[0] != "migration"}
     return {key for key in keys if plain(ours, key) != plain(theirs, key)}
@@ -399,7 +412,7 @@ def _behind(cluster: Cluster, log: Log | None) -> Dict[str, int]:
     if log is None:
         return {}
     cluster.follow(10**6)
-    of_kraft = {f"broker:{one}": broker for one, broker in cluster.brokers.items() if broker["mode"] == KRAFT}
+    of_kraft = {f"broker:{number}": broker for number, broker in cluster.brokers.items() if broker["mode"] == KRAFT}
     ends = {name: cluster.bounds[broker["at"]] for name, broker in of_kraft.items()}
     return {name: end for name, end in ends.items() if end < log.end_offset}
 
@@ -407,7 +420,7 @@ def _behind(cluster: Cluster, log: Log | None) -> Dict[str, int]:
 def _uncovered(cluster, gate, rows, comparisons, behind, log) -> List[str]:
     decides = rules.deciding(gate, rows)
     held = collections.Counter(kind for kind, _key in rows[decides])
-    not_served: Dict[str, Dict[str, str]] = {f"broker:{one}": {} for one in cluster.brokers}
+    not_served: Dict[str, Dict[str, str]] = {f"broker:{number}": {} for number in cluster.brokers}
     baselines = rules.baselines_compared(comparisons)
     end = log.end_offset if log else 0
     return rules.uncovered(gate, decides, held, list(cluster.brokers), not_served, baselines, behind, end, {})

@@ -68,7 +68,7 @@ REASONS = {
 
 def _change(random_: random.Random) -> Event:
     name, *values = random_.choice(CHANGES)
-    return ("change", (name, *(random_.choice(one) for one in values)))
+    return ("change", (name, *(random_.choice(choices) for choices in values)))
 
 
 def _busy(random_: random.Random) -> List[List[Event]]:
@@ -191,14 +191,14 @@ def _play(events: List[Event]) -> Outcome:
             continue  # while a history is shortened
 
         def tick(script: Iterator[List[Event]] = script) -> None:
-            for one in next(script, [("mirror", 10**6), ("follow", 10**6)]):
-                _happen(cluster, one)
+            for step in next(script, [("mirror", 10**6), ("follow", 10**6)]):
+                _happen(cluster, step)
 
         diverged, faults, unequal = cluster.diverged(), list(cluster.faults), gates.unequal(cluster)
         found = gates.run(cluster, name, baseline, tick)
         latest = cluster.diverged()
         # What was repaired meanwhile, and a later fault of the same entity, which no reading shows, are two things
-        wrong = [one for one in latest if one in diverged and not one.startswith(ZOOKEEPER)]
+        wrong = [text for text in latest if text in diverged and not text.startswith(ZOOKEEPER)]
         if unequal or found.stayed:
             keys = ((unequal - found.agreed) | found.stayed) & gates.unequal(cluster)
             wrong += sorted(f"{ZOOKEEPER}: {key}" for key in keys)
@@ -212,7 +212,7 @@ def _play(events: List[Event]) -> Outcome:
         )
         if found.verdict == gates.PASS:
             if wrong and not _hidden(cluster, wrong, name, baseline):
-                outcome.failed.append(Failed(number, name, "pass", wrong, [one.what for one in cluster.faults]))
+                outcome.failed.append(Failed(number, name, "pass", wrong, [fault.what for fault in cluster.faults]))
             elif "the log" in wrong:
                 cluster.accept()  # what nothing showed before the new baseline, nothing shows after it
             baseline = found.baseline
@@ -261,7 +261,7 @@ def _again(cluster: Cluster, gate: str, baseline: gates.Baseline | None) -> Tupl
 def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Baseline | None) -> bool:
     """Return whether nothing that the gate reads can show what is diverged."""
     if gate == "after_finalize":
-        diverged = [one for one in diverged if not one.startswith(ZOOKEEPER)]
+        diverged = [text for text in diverged if not text.startswith(ZOOKEEPER)]
     if diverged != ["the log"]:
         return not diverged
     # All views agree. Only the baseline shows what it was, or a log that lost what the baseline has
@@ -271,7 +271,7 @@ def _hidden(cluster: Cluster, diverged: List[str], gate: str, baseline: gates.Ba
     end = baseline.states.get(rules.LOG, {}).get("offset", 0) if baseline else 0
     if cluster.lost is not None and cluster.lost >= end:
         return True
-    truth, now = (gates.of_state(one) for one in (cluster.truth, cluster.of_log))
+    truth, now = (gates.of_state(state) for state in (cluster.truth, cluster.of_log))
     wrong = [key for key in {*truth, *now} if gates.plain(truth, key) != gates.plain(now, key)]
     later = _changed_after_copy(cluster)
     return all(
@@ -304,11 +304,11 @@ def _happen(cluster: Cluster, event: Event) -> None:
 
 def shortened(events: List[Event]) -> List[Event]:
     """Return a shorter history that fails in the same way."""
-    said = {one.said for one in play(events).failed}
+    said = {failure.said for failure in play(events).failed}
 
     def fails(candidate: List[Event]) -> bool:
         try:
-            return any(one.said in said for one in play(candidate).failed)
+            return any(failure.said in said for failure in play(candidate).failed)
         except Exception:  # a history that makes no sense any more
             return False
 

@@ -83,13 +83,13 @@ def of_brokers(count: int) -> Dict[str, Any]:
     result = load("differ")
     of_log = next(iter(result["views"].values()))
     counts = {"config": dict(zip(story.COUNTS, (90, 90, 0, 0, 0, 0, 0)))}
-    result["views"] = {"metadata_log": of_log, **{f"broker:{one}": of_log for one in range(1, count + 1)}}
+    result["views"] = {"metadata_log": of_log, **{f"broker:{number}": of_log for number in range(1, count + 1)}}
     result["comparisons"] = [
-        {"left": "metadata_log", "right": f"broker:{one}", "counts": counts} for one in range(1, count + 1)
+        {"left": "metadata_log", "right": f"broker:{number}", "counts": counts} for number in range(1, count + 1)
     ]
-    for one, field in ((7, "differ"), (9, "differ"), (11, "left_only")):
+    for number, field in ((7, "differ"), (9, "differ"), (11, "left_only")):
         wrong = {**counts["config"], "match": 89, field: 1}
-        result["comparisons"][one - 1]["counts"] = {"config": wrong}
+        result["comparisons"][number - 1]["counts"] = {"config": wrong}
     rule = {
         "kind": "config",
         "key": '["topic","orders","retention.ms"]',
@@ -98,8 +98,8 @@ def of_brokers(count: int) -> Dict[str, Any]:
         "do": "Look.",
     }
     result["differences"] = [
-        {**rule, "status": "differ", "sides": {"metadata_log": '"5"', f"broker:{one}": value}}
-        for one, value in ((7, '"6"'), (9, '"6"'), (11, None), (12, '"7"'))
+        {**rule, "status": "differ", "sides": {"metadata_log": '"5"', f"broker:{number}": value}}
+        for number, value in ((7, '"6"'), (9, '"6"'), (11, None), (12, '"7"'))
     ]
     result["differences_total"] = 4
     return result

@@ -303,7 +303,7 @@ def test_missing_log_is_named(tmp_path):
 
 
 def test_partitions_that_are_read_again_are_those_of_the_image(log_directory):
-    image = Image.of(read_records(log_directory, types=TYPES))
+    image = Image.from_records(read_records(log_directory, types=TYPES))
     end = metadata_summary.summarise(log_directory)["log_end_offset"]
     keys = {
         ("partition", canonical([image.topics[topic_id][0], number])): (topic_id, values)
@@ -346,10 +346,10 @@ def random_values(chance, count):
                 },
             )
         elif kind == 1 and topics:
-            one = chance.choice([*topics])
-            uuid = base64.urlsafe_b64encode(bytes([one]) * 16).rstrip(b"=").decode()
+            topic = chance.choice([*topics])
+            uuid = base64.urlsafe_b64encode(bytes([topic]) * 16).rstrip(b"=").decode()
             if chance.random() < 0.3:
-                del topics[one]
+                del topics[topic]
                 yield made.record("REMOVE_TOPIC_RECORD", {"topicId": uuid})
             else:
                 yield made.record(
@@ -386,9 +386,9 @@ def test_what_keys_were_between_two_snapshots_is_what_kafka_had(tmp_path, seed):
     for record in read_records(str(tmp_path), types=TYPES):
         image.apply(record)
         of_partitions = (partition("metadata_log", row, row["at"]) for row in metadata_log._partitions(image))
-        for one in itertools.chain(entities(image, DIGESTS), of_partitions):
-            if record.offset >= begin and one.at["offset"] == record.offset:
-                states.setdefault((one.kind, one.key), []).append(one)
+        for entity in itertools.chain(entities(image, DIGESTS), of_partitions):
+            if record.offset >= begin and entity.at["offset"] == record.offset:
+                states.setdefault((entity.kind, entity.key), []).append(entity)
     gone = {key for key, at in metadata_log.removed(image).items() if at >= begin}
     view = MetadataLogView(LogSource(begin, directory=str(tmp_path)), DIGESTS)
     view.source = view.source._replace(end_offset=end)
@@ -397,16 +397,20 @@ def test_what_keys_were_between_two_snapshots_is_what_kafka_had(tmp_path, seed):
     for key, sides in view.between.items():
         listed = states.get(key, [])
         if key[0] == "partition":
-            listed = [one for one in listed if one.fields["topic_id"] in {f'"{topic_id}"' for topic_id in image.topics}]
-        assert [one for one in sides if not isinstance(one, Absent)] == listed
-        absent = [one for one in sides if isinstance(one, Absent)]
+            listed = [
+                entity
+                for entity in listed
+                if entity.fields["topic_id"] in {f'"{topic_id}"' for topic_id in image.topics}
+            ]
+        assert [side for side in sides if not isinstance(side, Absent)] == listed
+        absent = [side for side in sides if isinstance(side, Absent)]
         assert len(absent) == (key in gone) and (not isinstance(found[key], Absent) or absent == [found[key]])
     view.reread(states)
     assert view.between == {}
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
-    image = Image.of(read_records(log_directory, types=TYPES))
+    image = Image.from_records(read_records(log_directory, types=TYPES))
     assert len({(e.kind, e.key) for e in entities(image, DIGESTS)}) == len(list(entities(image, DIGESTS)))
 
 

@@ -72,7 +72,7 @@ def others(field, value):
             return [
                 [],
                 *(
-                    [{**one, name: other} for one in value]
+                    [{**element, name: other} for element in value]
                     for name, other in (("name", "g"), ("port", 2), ("host", "i"))
                     if value and name in value[0]
                 ),
@@ -81,7 +81,7 @@ def others(field, value):
     if field.type == "bool":
         return [not value]
     if field.type == "uuid":
-        return [one for one in IDS if one != value]
+        return [topic_id for topic_id in IDS if topic_id != value]
     if field.type == "string":
         return [f"{value}x"]
     if field.type == "bytes":
@@ -93,14 +93,14 @@ def seen(records):
     """Return what a log is compared by, or that Kafka rejects it."""
     placed = [Record(number, 0, 0, name, 0, fields, False) for number, (name, fields) in enumerate(records)]
     try:
-        image = Image.of(placed)
+        image = Image.from_records(placed)
     except (InconsistentLog, KeyError):
         return "rejected"
     rows = [partition(rules.LOG, row, 0) for row in metadata_log._partitions(image)]
     found = set()
-    for one in [*metadata_log.entities(image, DIGESTS), *rows]:
-        compared = [name for name, _how in rules.compared_fields(one.kind, rules.LOGS)]
-        found.add((one.kind, one.key, *(one.fields.get(name) for name in compared)))
+    for entity in [*metadata_log.entities(image, DIGESTS), *rows]:
+        compared = [name for name, _how in rules.compared_fields(entity.kind, rules.LOGS)]
+        found.add((entity.kind, entity.key, *(entity.fields.get(name) for name in compared)))
     return found
 
 
@@ -116,12 +116,12 @@ def test_each_field_of_each_record_is_compared_or_listed():
     setting = [name for name in GIVEN if name not in (*removing, *changing)]
     not_seen = {}
     for name, schema in schemas.items():
-        order = [(one, filled[one] if one != name else None) for one in setting]
+        order = [(record_name, filled[record_name] if record_name != name else None) for record_name in setting]
         if name not in setting:
             order.append((name, None))
 
         def log(fields, order=order):
-            return [(one, copy.deepcopy(fields if of is None else of)) for one, of in order]
+            return [(record_type, copy.deepcopy(fields if of is None else of)) for record_type, of in order]
 
         plain = seen(log(filled[name]))
         assert plain != "rejected", name
@@ -133,7 +133,7 @@ def test_each_field_of_each_record_is_compared_or_listed():
                 not_seen.setdefault(camel(name), set()).add(field.name)
     assert not_seen == NOT_SEEN
     listed = " ".join(what for what, _why in rules.NOT_COMPARED)
-    assert [one for one in not_seen if one not in listed] == []
+    assert [field for field in not_seen if field not in listed] == []
 
 
 def camel(name):
@@ -143,12 +143,12 @@ def camel(name):
 def test_records_that_change_no_image_are_listed():
     listed = " ".join(what for what, _why in rules.NOT_COMPARED)
     others_ = {schema.name for schema in RECORDS.values()} - TYPES
-    assert others_ == {"NO_OP_RECORD", *(f"{one}_TRANSACTION_RECORD" for one in ("BEGIN", "END", "ABORT"))}
+    assert others_ == {"NO_OP_RECORD", *(f"{kind}_TRANSACTION_RECORD" for kind in ("BEGIN", "END", "ABORT"))}
     assert "NoOpRecord and the markers of transactions" in listed
 
 
 def test_fields_that_are_compared_in_no_relation_are_named_with_the_reason():
-    unseen = {(one.kind, one.field): one.why for one in rules.TABLE if all(how == rules.NOT for how in one.hows)}
+    unseen = {(row.kind, row.field): row.why for row in rules.TABLE if all(how == rules.NOT for how in row.hows)}
     assert unseen.keys() == {("partition", "topic_id"), ("partition", "controller_epoch")}
     assert all(unseen.values())
-    assert set(form.KINDS) == {one.kind for one in rules.TABLE}
+    assert set(form.KINDS) == {row.kind for row in rules.TABLE}

@@ -19,7 +19,7 @@ NODE = files.Node(b"data", (1, 2, 3, 4, 5, 6, 7, 8, 9), files.OPEN_ACL)
 def test_each_part_of_a_znode_changes_its_digest():
     stats = [NODE._replace(stat=(*NODE.stat[:at], 99, *NODE.stat[at + 1 :])) for at in range(len(NODE.stat))]
     others = [NODE._replace(data=None), NODE._replace(data=b""), NODE._replace(acl=((1, "world", "anyone"),))]
-    assert len({trees.digest(KEY, "/a", one) for one in (NODE, *stats, *others)}) == len(stats) + len(others) + 1
+    assert len({trees.digest(KEY, "/a", node) for node in (NODE, *stats, *others)}) == len(stats) + len(others) + 1
     assert trees.digest(b"another key of 16", "/a", NODE) != trees.digest(KEY, "/a", NODE)
 
 

@@ -16,16 +16,18 @@ ROLLS = ("restart zk_migration ", "restart kraft ", "restart controller_final ")
 def test_every_event_has_both_sides_once_except_restarts_in_a_roll():
     expected = points.expected(procedures.MIGRATION, BROKERS, [*CONTROLLERS, "c2"])
     assert len(expected) == len(set(expected))
-    sides = {side: {one.partition(" ")[2] for one in expected if one.startswith(side)} for side in points.SIDES}
+    sides = {side: {point.partition(" ")[2] for point in expected if point.startswith(side)} for side in points.SIDES}
     once = sides["before"] ^ sides["after"]
-    assert once == {one for events in sides.values() for one in events if one.startswith(ROLLS)}
+    assert once == {event for events in sides.values() for event in events if event.startswith(ROLLS)}
     for roll in ROLLS:  # each node of a roll has one side, and each roll both
-        assert [len([one for one in events if one.startswith(roll)]) for events in sides.values()] == [1, 1]
+        assert [len([event for event in events if event.startswith(roll)]) for events in sides.values()] == [1, 1]
 
 
 def test_gate_that_admissions_open_has_no_points():
     assert not [
-        one for one in points.expected(procedures.MIGRATION, BROKERS, CONTROLLERS) if one.endswith(" before_kraft")
+        point
+        for point in points.expected(procedures.MIGRATION, BROKERS, CONTROLLERS)
+        if point.endswith(" before_kraft")
     ]
 
 
@@ -58,7 +60,7 @@ def test_events_of_a_migration_s_journal_are_points():
 def test_events_of_a_rollback_s_journal_are_points():
     expected = points.expected(procedures.ROLLBACK, BROKERS, CONTROLLERS)
     assert len(expected) == len(set(expected)) and not [
-        one for one in expected if "finalize" in one or "restart controller" in one
+        point for point in expected if "finalize" in point or "restart controller" in point
     ]
     events = [
         ("event", "ZooKeeper controller restored", {"elected": 1}),

@@ -81,7 +81,7 @@ def test_a_copy_of_what_was_read_is_a_deep_copy_with_tags(tmp_path):
 
     def tags(value):
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return type(value), AnsibleTagHelper.tags(value), [tags(one) for one in inner]
+        return type(value), AnsibleTagHelper.tags(value), [tags(part) for part in inner]
 
     assert tags(made) == tags(expected)
     made[0]["list"][1]["b"] = "changed"

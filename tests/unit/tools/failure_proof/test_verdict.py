@@ -100,9 +100,9 @@ def test_the_same_task_on_the_other_hosts_is_begun_already(world):
     assert found(world) == []
 
 
-@pytest.mark.parametrize("one", verdict.CLEAN_UPS, ids=lambda one: one.module)
-def test_a_clean_up_may_run(world, one):
-    named = {"module": one.module, "does": one.does, "task": f"role : {one.task or 'any'}"}
+@pytest.mark.parametrize("clean_up", verdict.CLEAN_UPS, ids=lambda clean_up: clean_up.module)
+def test_a_clean_up_may_run(world, clean_up):
+    named = {"module": clean_up.module, "does": clean_up.does, "task": f"role : {clean_up.task or 'any'}"}
     call(world, uuid="clean", play=6, mutated=True, **named)
     assert found(world) == []
 
@@ -127,7 +127,7 @@ def test_the_lock_of_a_lost_host_stays_open(world):
 
 def test_a_lock_that_is_closed_after_a_kill(world):
     assert found(world, KILLED, -9) == [
-        f"the run lock of {one} is closed, though the run was killed" for one in ("b1", "b2")
+        f"the run lock of {host} is closed, though the run was killed" for host in ("b1", "b2")
     ]
 
 
