@@ -77,18 +77,22 @@ def waits(task):
     return restart.get("state") == "admitted" or "ansible.builtin.wait_for" in task
 
 
-@pytest.mark.parametrize("name", ["restart", "stuck_leader"])
-def test_the_time_is_checked_between_the_last_wait_and_a_restart(name):
-    listed = yaml.safe_load((TASKS / f"{name}.yml").read_text(encoding="utf-8"))
-    begins = [
-        at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+def test_the_time_is_checked_between_the_last_wait_and_a_restart():
+    listed = yaml.safe_load((TASKS / "restart.yml").read_text(encoding="utf-8"))
+    (at,) = (at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {}))
+    checked = max(place for place in range(at) if listed[place].get("ansible.builtin.import_tasks") == "time_left.yml")
+    assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
+
+
+def test_the_tasks_that_restart_a_running_node_exist_once():
+    stops = [
+        (path.parts[-3], path.name)
+        for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+        if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+        and task["quorumshift.kafka.node_restart"]["kind"] != "controller"  # new controllers are started
     ]
-    assert begins
-    for at in begins:
-        checked = max(
-            place for place in range(at) if listed[place].get("ansible.builtin.include_tasks") == "time_left.yml"
-        )
-        assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
+    assert stops == [("restart", "restart.yml")]
 
 
 def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
