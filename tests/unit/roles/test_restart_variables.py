@@ -84,15 +84,20 @@ def test_the_time_is_checked_between_the_last_wait_and_a_restart():
     assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
 
 
-def test_the_tasks_that_restart_a_running_node_exist_once():
-    stops = [
-        (path.parts[-3], path.name)
+def test_the_rule_that_stops_a_node_exists_once():
+    tasks = [
+        ("/".join(path.parts[-3::2]), task)
         for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
         for task in yaml.safe_load(path.read_text(encoding="utf-8"))
-        if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
-        and task["quorumshift.kafka.node_restart"]["kind"] != "controller"  # new controllers are started
     ]
-    assert stops == [("restart", "restart.yml")]
+    admits = [name for name, task in tasks if waits(task) and "quorumshift.kafka.rolling_restart" in task]
+    restarts = {
+        name
+        for name, task in tasks
+        if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+        and task["quorumshift.kafka.node_restart"]["kind"] == "{{ restart_kind }}"
+    }
+    assert admits == ["restart/restart.yml"] and restarts == {"restart/restart.yml"}
 
 
 def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
