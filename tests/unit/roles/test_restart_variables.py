@@ -77,18 +77,27 @@ def waits(task):
     return restart.get("state") == "admitted" or "ansible.builtin.wait_for" in task
 
 
-@pytest.mark.parametrize("name", ["restart", "stuck_leader"])
-def test_the_time_is_checked_between_the_last_wait_and_a_restart(name):
-    listed = yaml.safe_load((TASKS / f"{name}.yml").read_text(encoding="utf-8"))
-    begins = [
-        at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+def test_the_time_is_checked_between_the_last_wait_and_a_restart():
+    listed = yaml.safe_load((TASKS / "restart.yml").read_text(encoding="utf-8"))
+    (at,) = (at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {}))
+    checked = max(place for place in range(at) if listed[place].get("ansible.builtin.import_tasks") == "time_left.yml")
+    assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
+
+
+def test_the_rule_that_stops_a_node_exists_once():
+    tasks = [
+        ("/".join(path.parts[-3::2]), task)
+        for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
     ]
-    assert begins
-    for at in begins:
-        checked = max(
-            place for place in range(at) if listed[place].get("ansible.builtin.include_tasks") == "time_left.yml"
-        )
-        assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
+    admits = [name for name, task in tasks if waits(task) and "quorumshift.kafka.rolling_restart" in task]
+    restarts = {
+        name
+        for name, task in tasks
+        if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {})
+        and task["quorumshift.kafka.node_restart"]["kind"] == "{{ restart_kind }}"
+    }
+    assert admits == ["restart/restart.yml"] and restarts == {"restart/restart.yml"}
 
 
 def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
