@@ -36,7 +36,10 @@ class ActionModule(QuorumshiftAction):
         for begun in self._unended():
             lost = sorted(set(begun["hosts"]) - set(self.batch))
             if lost:
-                return {"failed": True, "msg": f"{', '.join(lost)} was lost in this step: the cause is above"}
+                return {
+                    "failed": True,
+                    "msg": f"{', '.join(lost)} was lost in this step: the cause is above [QS-RUN-004]",
+                }
             self.artifacts().note("event", run_outcome.STEP_ENDED, step=self.step, hosts=begun["hosts"])
         return {"changed": False}
 
@@ -68,7 +71,10 @@ class ActionModule(QuorumshiftAction):
         failure = run_outcome.outcome(self.artifacts().events())
         if failure:
             following = run_outcome.advice(self.artifacts().events()) or self._next()
-            return {"failed": True, "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page}"}
+            return {
+                "failed": True,
+                "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page} [QS-RUN-004]",
+            }
         return {"changed": False}
 
     def _unended(self):

@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import printable
 from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
@@ -144,7 +145,11 @@ class ActionModule(QuorumshiftAction):
         """Copy a file to the Spark host, with mode 0600."""
         why = self._copied(here, there)
         if why:
-            raise AnsibleActionFail(f"{os.path.basename(here)} could not be copied to the Spark host: {why}")
+            raise AnsibleActionFail(
+                message_ids.at_end(
+                    f"{os.path.basename(here)} could not be copied to the Spark host: {why} [QS-VERIFY-002]"
+                )
+            )
         self._uploaded += os.path.getsize(here)
 
     def _copied(self, here: str, there: str) -> str | None:
@@ -177,7 +182,7 @@ class ActionModule(QuorumshiftAction):
     def _run(self, module: str, **args) -> dict:
         result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
         if result.get("failed"):
-            raise AnsibleActionFail(f"the Spark host: {result.get('msg')}")
+            raise AnsibleActionFail(message_ids.at_end(f"the Spark host: {result.get('msg')} [QS-VERIFY-002]"))
         return result
 
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
@@ -214,7 +219,10 @@ class ActionModule(QuorumshiftAction):
         self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
         what = f"{'Report' if shown == REPORT else 'Spark log'}: {os.path.relpath(os.path.join(where, shown))}"
         # Without the result, which is a run artifact: Ansible prints all that a failed task returns
-        return {"failed": True, "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what}"}
+        return {
+            "failed": True,
+            "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what} [QS-VERIFY-001]",
+        }
 
 
 def _private(path: str, flags: int) -> int:

@@ -73,7 +73,11 @@ class ActionModule(QuorumshiftAction):
         try:
             cut = {**json.loads(record), "state": state.strip()}
         except ValueError:
-            return {"failed": True, "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']}", "cut": {}}
+            return {
+                "failed": True,
+                "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']} [QS-ZKMOVE-014]",
+                "cut": {},
+            }
         if cut["id"] == args["id"] and cut["state"] in good:
             return {"changed": True, "cut": cut}
         # The worker leaves a reason, heal.sh none

@@ -40,7 +40,8 @@ def hosts_of_the_first_play(hosts: str) -> str:
     """Return the hosts. Raises AnsibleError if the command has --start-at-task."""
     if context.CLIARGS.get("start_at_task"):
         raise AnsibleError(
-            "--start-at-task excludes tasks. Run the whole playbook: it skips what is done. Nothing was changed."
+            "--start-at-task excludes tasks. Run the whole playbook: it skips what is done. Nothing was "
+            "changed. [QS-RUN-011]"
         )
     return hosts
 

@@ -67,7 +67,9 @@ def unregistered(module):
         leader = facts["quorum"].get("leader_id")
         address = next((node["address"] for node in phase.controllers(facts).values() if node["node_id"] == leader), "")
         if not address:
-            module.fail_json(msg=f"{still_registered(left)}: no controller answers as the quorum's leader")
+            module.fail_json(
+                msg=f"{still_registered(left)}: no controller answers as the quorum's leader [QS-RESTART-015]"
+            )
         try:
             for broker_id in left:
                 remove(module, parse_host_port(address), broker_id)
@@ -83,14 +85,17 @@ def remove(module, address, broker_id):
     for dummy in range(3):
         if not kafka_wire.unregister_broker(address, broker_id, *known):
             return
-    module.fail_json(msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration mode")
+    module.fail_json(
+        msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration "
+        "mode [QS-RESTART-015]"
+    )
 
 
 def still_registered(broker_ids):
     """Return why the module fails, without the cause."""
     return (
         f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so "
-        "the initial copy may start without it. The registration could not be removed"
+        "the initial copy may start without it. The registration could not be removed [QS-RESTART-015]"
     )
 
 

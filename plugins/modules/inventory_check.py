@@ -89,7 +89,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    module.fail_json(msg="inventory_check works by its action plugin only: call it from a playbook, not from a module.")
+    module.fail_json(
+        msg="inventory_check works by its action plugin only: call it from a playbook, not from a module. [QS-RUN-009]"
+    )
 
 
 if __name__ == "__main__":

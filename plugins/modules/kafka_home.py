@@ -123,7 +123,10 @@ def main():
     if module.params["state"] == "read":
         module.exit_json(changed=False, **found)
     if found["active"]:
-        module.fail_json(msg=f"{service} runs on this host: its restart switches {home}. Nothing was changed.", **found)
+        module.fail_json(
+            msg=f"{service} runs on this host: its restart switches {home}. Nothing was changed. [QS-RESTART-004]",
+            **found,
+        )
     before = found["home"]["target"]
     try:
         if before != to and not module.check_mode:
@@ -131,7 +134,7 @@ def main():
             home_link.switch(home, to)
             found = home_link.read(home, to, service, *node)
     except (OSError, ValueError, RestartError, run_lock_file.RunLockError) as error:
-        module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed.")
+        module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed. [QS-RESTART-004]")
     module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)
 
 

@@ -197,10 +197,13 @@ def main():
     if unfit:
         module.fail_json(
             msg=f"quorumshift_waive is invalid: {'; '.join(unfit)}. It maps ids of checks to reasons, as in "
-            "{restarts: the watchdog is off that night}. Nothing was changed."
+            "{QS-CHECK-054: the watchdog is off that night}. Nothing was changed. [QS-CHECK-001]"
         )
     # {check id: seconds after which its finding is final}
-    patience = {"partitions": module.params["settle_s"], **dict.fromkeys(requests.CHECKS, REQUESTS_S)}
+    patience = {
+        preflight.ID["partitions"]: module.params["settle_s"],
+        **{preflight.ID[name]: REQUESTS_S for name in requests.CHECKS},
+    }
 
     def work():
         began = module.params["carry"].get("began") or time.time()
@@ -215,9 +218,10 @@ def main():
             progress = f"waiting for {waited:.0f} s: {blocking[0]['seen']}"
             return {"done": False, "progress": progress, "carry": {"began": began, "lasting": lasting}}
         if blocking and not module.params["report_only"]:
-            lines = [f"[{finding['id']}] {advice.sentences(finding['seen'], finding['do'])}." for finding in blocking]
+            lines = [f"{finding['id']}: {advice.sentences(finding['seen'], finding['do'])}." for finding in blocking]
             module.fail_json(
-                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed.", *lines]), **result
+                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed. [QS-CHECK-001]", *lines]),
+                **result,
             )
         return result
 

@@ -127,6 +127,7 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
@@ -159,7 +160,7 @@ def main():
         metadata_snapshot.LogError,
         metadata_snapshot.SnapshotError,
     ) as error:
-        module.fail_json(msg=f"the snapshot of the metadata log failed: {error}")
+        module.fail_json(msg=message_ids.at_end(f"the snapshot of the metadata log failed: {error} [QS-VERIFY-006]"))
 
 
 def present(given, check_mode=False):
@@ -167,7 +168,9 @@ def present(given, check_mode=False):
     started = time.monotonic()
     directory = node.metadata_dir(node.read_properties(given["config_file"]))
     if not directory:
-        raise metadata_snapshot.SnapshotError(f"{given['config_file']} names neither metadata.log.dir nor log.dirs")
+        raise metadata_snapshot.SnapshotError(
+            f"{given['config_file']} names neither metadata.log.dir nor log.dirs [QS-VERIFY-006]"
+        )
     end_offset, timeout, since = given["end_offset"], given["timeout_s"], given.get("since")
     if check_mode:
         snapshot = metadata_snapshot.preview(directory, end_offset, timeout, since)

@@ -261,7 +261,9 @@ def main():
         required_if=[("state", one, ("partitions", "src", "document"), True) for one in ("present", "awaited")],
     )
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
-        module.fail_json(msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0")
+        module.fail_json(
+            msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0 [QS-ADMIN-001]"
+        )
     work = cancelled if module.params["state"] == "cancelled" else moved
     errors = reassignment.ReassignmentError, reassigner.RecordError, reassigner.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
@@ -274,7 +276,9 @@ def wanted_of(given):
             try:
                 return reassignment.parsed(json.load(stream))
             except ValueError as error:
-                raise reassignment.ReassignmentError(f"{given['src']} is no reassignment file: {error}") from error
+                raise reassignment.ReassignmentError(
+                    f"{given['src']} is no reassignment file: {error} [QS-ADMIN-004]"
+                ) from error
     if given["document"] is not None:
         return reassignment.parsed(given["document"])
     if given["partitions"] is None:
@@ -289,7 +293,7 @@ def existing(module, admin, wanted):
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
             f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
-            "Nothing was changed"
+            "Nothing was changed [QS-ADMIN-001]"
         )
     return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
 
@@ -359,7 +363,9 @@ def moved(module, admin, connections):
     changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
         listed = shown([f"{one}: {error}" for one, error in sorted(failed.items())])
-        module.fail_json(msg=f"not every partition could be moved: {listed}", changed=changed, results=results)
+        module.fail_json(
+            msg=f"not every partition could be moved: {listed} [QS-ADMIN-006]", changed=changed, results=results
+        )
     return {**answer, "changed": changed, **waited}
 
 
@@ -425,7 +431,9 @@ def cancelled(module, admin, connections):
         changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
         listed = shown([f"{named(one)}: {error}" for one, error in sorted(failed.items())])
-        module.fail_json(msg=f"not every reassignment could be cancelled: {listed}", changed=True, results=results)
+        module.fail_json(
+            msg=f"not every reassignment could be cancelled: {listed} [QS-ADMIN-006]", changed=True, results=results
+        )
     return {**answer, "changed": changed}
 
 

@@ -101,7 +101,8 @@ def main():
         if troubles:
             why = "; ".join(troubles)
             module.fail_json(
-                msg=f"ZooKeeper's controller was not restored: {why}. {rollback.NO_CONTROLLER}. Nothing was changed."
+                msg=f"ZooKeeper's controller was not restored: {why}. {rollback.NO_CONTROLLER}. Nothing was "
+                "changed. [QS-ROLLBACK-004]"
             )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:

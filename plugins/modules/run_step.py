@@ -81,7 +81,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    module.fail_json(msg="run_step works by its action plugin only: call it from a playbook, not from a module.")
+    module.fail_json(
+        msg="run_step works by its action plugin only: call it from a playbook, not from a module. [QS-RUN-005]"
+    )
 
 
 if __name__ == "__main__":

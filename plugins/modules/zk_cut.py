@@ -194,6 +194,7 @@ problems:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
     cut_host,
     ensemble_cut,
@@ -268,7 +269,7 @@ def main():
         module.exit_json(**WORK[given["state"]](given))
     except ERRORS as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else str(error)
-        module.fail_json(msg=f"{text.rstrip('.')}.", cut=seen(given))
+        module.fail_json(msg=f"{message_ids.unended(text)}.", cut=seen(given))
 
 
 def seen(given):
@@ -367,7 +368,9 @@ def begun(given):
 
 def ordered(given):
     """Refuse an order: the action plugin gives it."""
-    raise cut_host.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
+    raise cut_host.CutError(
+        f"the state {given['state']} is reached by the action plugin alone. Nothing was changed [QS-ZKMOVE-014]"
+    )
 
 
 def healed(given):
@@ -410,7 +413,7 @@ def awaited(given, directory, wanted, *good):
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
     raise cut_host.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
-        f"{found.get('reason') or found.get('waits') or 'no reason is known'}{log}"
+        f"{found.get('reason') or found.get('waits') or 'no reason is known'}{log} [QS-ZKMOVE-014]"
     )
 
 

@@ -173,7 +173,9 @@ def planned(module):
         found += list(ensemble_cut.other_clients(cons))
     timeouts = [one for host in given["hosts"].values() for one in host["server"]["timeouts_ms"]]
     if not timeouts:
-        module.fail_json(msg=refusal(found, "no session lives on a destination server. Restart the brokers on it"))
+        module.fail_json(
+            msg=refusal(found, "no session lives on a destination server. Restart the brokers on it [QS-ZKMOVE-011]")
+        )
     znodes = max(host["server"]["znodes"] for host in given["hosts"].values())
     plan = ensemble_cut.plan(timeouts, znodes, given["answer_s"])
     if given["budget_s"]:

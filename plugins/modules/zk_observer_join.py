@@ -166,6 +166,7 @@ files:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import observer_join
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.zk_log import ZooKeeperFileError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host.service import ServiceError
@@ -206,7 +207,7 @@ def main():
     try:
         module.exit_json(**joined(module))
     except (observer_join.JoinError, *ERRORS, OSError, ValueError) as error:
-        module.fail_json(msg=mask(f"{error}."))
+        module.fail_json(msg=message_ids.at_end(mask(f"{error}."), message_ids.NO_ID))
 
 
 def joined(module):

@@ -93,6 +93,7 @@ sha256:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.zk_log import ZooKeeperFileError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
@@ -122,9 +123,12 @@ def main():
     try:
         module.exit_json(**work(module.params, module.check_mode))
     except KeyError as error:
-        module.fail_json(msg=f"{module.params['config_file']} has no {error.args[0]}. Add it, and run again.")
+        module.fail_json(
+            msg=f"{module.params['config_file']} has no {error.args[0]}. Add it, and run again. [QS-ZKMOVE-012]"
+        )
     except (OSError, PropertiesError, ZooKeeperFileError, archives.SnapshotError) as error:
-        module.fail_json(msg=f"the files of this host's ZooKeeper server could not be read: {error}.")
+        why = f"the files of this host's ZooKeeper server could not be read: {error}. [QS-ZKMOVE-012]"
+        module.fail_json(msg=message_ids.at_end(why))
 
 
 def read(given, _check_mode):

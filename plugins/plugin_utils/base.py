@@ -25,6 +25,7 @@ from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import module_start, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import visible
@@ -111,18 +112,20 @@ class QuorumshiftAction(ActionBase):
                 result["msg"] = mask(result["msg"])
         except OSError as error:
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again"})
+            result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again [QS-HOST-002]"})
         except AnsibleConnectionFailure as error:
             if self._task.ignore_unreachable:
                 raise
             # As a failure it reaches the step's rescue, and ends the playbook: Ansible starts the next play after an
             # unreachable host, and runs no rescue for it.
             said = ". ".join(filter(None, [" ".join(str(error).split()), self.advice_if_unreachable()]))
-            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said}")})
+            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said} [QS-RUN-004]")})
         except Exception as error:
             result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
         finally:
+            if result.get("failed"):
+                result["msg"] = message_ids.at_end(str(result.get("msg") or ""), message_ids.NO_ID)
             if result.get("failed") and not self._task.ignore_errors:
                 # A journal that cannot be written would hide the reason
                 with contextlib.suppress(OSError):
@@ -141,17 +144,17 @@ class QuorumshiftAction(ActionBase):
             oldest = ".".join(map(str, OLDEST_ANSIBLE))
             return (
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
-                f"pip install 'ansible-core>={oldest}'. Nothing was changed"
+                f"pip install 'ansible-core>={oldest}'. Nothing was changed [QS-RUN-010]"
             )
         if self.vars.get("ansible_limit"):
-            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED}"
+            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED} [QS-RUN-011]"
         tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
         # Tasks of the collection have no tags of their own, so skipping other tags, as molecule does, excludes none.
         tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
         if tags:
-            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED}"
+            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED} [QS-RUN-011]"
         if context.CLIARGS.get("start_at_task"):
-            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED}"
+            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED} [QS-RUN-011]"
         return self._after_failure() or self._unlocked()
 
     def _after_failure(self) -> str | None:
@@ -166,7 +169,10 @@ class QuorumshiftAction(ActionBase):
             return None
         if not run_outcome.needs_lock(self.module_name, self._task.args):
             return None
-        return "This run does not hold the run lock of the cluster, so it may change nothing. Nothing was changed"
+        return (
+            "This run does not hold the run lock of the cluster, so it may change nothing. Nothing was "
+            "changed [QS-RUN-005]"
+        )
 
     def _journals(self) -> bool:
         """Return whether this task belongs to a run that keeps a journal."""
@@ -246,7 +252,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {visible(mask(text))}")
+        display.display(f"    {visible(message_ids.at_end(mask(text)))}")
 
     # The run ----------------------------------------------------------------------------------------------------
 
@@ -334,7 +340,7 @@ class QuorumshiftAction(ActionBase):
         if "bootstrap_servers" in self.FILLS and not filled.get("bootstrap_servers"):
             raise AnsibleActionFail(
                 "quorumshift_bootstrap_servers is not set. Set it in the inventory, for the group all. "
-                "Nothing was changed."
+                "Nothing was changed. [QS-CONNECT-002]"
             )
         return filled
 
@@ -439,14 +445,14 @@ def number(value: Any) -> Any:
 def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
-        return "--limit or --start-at-task excluded it"
+        return "--limit or --start-at-task excluded it [QS-PHASE-006]"
     said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
-    return said if gathered.get("unreachable") else f"its facts could not be read: {said}"
+    return said if gathered.get("unreachable") else f"its facts could not be read: {said} [QS-PHASE-006]"
 
 
 def reason(host: str, text: Any) -> str:
     """Return what a module or a connection says of a host, in one line, without its name and Ansible's own words."""
-    said = " ".join(str(text).split()).rstrip(".")
+    said = message_ids.unended(" ".join(str(text).split()))
     return _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
@@ -66,7 +67,7 @@ def submit_options(master: str | None, conf: Mapping[str, Any], options: list[st
                 "quorumshift_spark_conf or quorumshift_spark_options holds a secret, which every user of the Spark "
                 f"host could read in the command line: {part.partition('=')[0]}. Put it into "
                 "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
-                '["--properties-file", "FILE"]. Then run again'
+                '["--properties-file", "FILE"]. Then run again [QS-VERIFY-002]'
             )
     return given
 
@@ -78,7 +79,7 @@ def elsewhere(master: str | None) -> bool:
 
 def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     """Describe in one line why a host gave no snapshot of its log, and what to do."""
-    said = " ".join(str(taken.get("msg", "")).split()).rstrip(".")
+    said = message_ids.unended(" ".join(str(taken.get("msg", "")).split()))
     if taken.get("unreachable"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
@@ -148,7 +149,8 @@ class Job(abc.ABC):
             if _sha256(path) != (facts.get(name) or {}).get("sha256"):
                 raise AnsibleActionFail(
                     f"{path} is not the file that the job wrote: its SHA-256 is not the one in result.json. It was "
-                    "changed or copied incompletely. The baseline was not replaced. Run the playbook again"
+                    "changed or copied incompletely. The baseline was not replaced. Run the playbook "
+                    "again [QS-VERIFY-001]"
                 )
         for name in self.BASELINE:
             os.makedirs(self._kept, mode=0o700, exist_ok=True)
@@ -167,7 +169,7 @@ class Job(abc.ABC):
         if missing:
             raise AnsibleActionFail(
                 f"the baseline in {self._kept} lacks {missing[0]}: it was copied incompletely, or an earlier release "
-                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept}"
+                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept} [QS-VERIFY-001]"
             )
         for name in self.BASELINE:
             self.action.upload(os.path.join(self._kept, name), f"{input_dir}/{name}")
@@ -199,7 +201,9 @@ class MetadataParity(Job):
 
     def refuse(self) -> None:
         if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
-            raise AnsibleActionFail("the metadata log was not read: no controller answers as the quorum's leader")
+            raise AnsibleActionFail(
+                "the metadata log was not read: no controller answers as the quorum's leader [QS-VERIFY-002]"
+            )
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         gate, seen = gates.GATES[self.own["gate"]], self.own["seen"]
@@ -273,7 +277,7 @@ class MetadataParity(Job):
         if not zxid:
             raise AnsibleActionFail(
                 f"ZooKeeper did not answer, so nothing shows whether its files in {data_dir} are current. Start it, or "
-                "check quorumshift_zookeeper_connect, and run the playbook again. Nothing was compared."
+                "check quorumshift_zookeeper_connect, and run the playbook again. Nothing was compared. [QS-VERIFY-002]"
             )
         return {
             "data_dir": str(data_dir),

@@ -42,7 +42,9 @@ class Fencing:
         try:
             return self._fenced()
         except probe.ZooKeeperError as error:
-            raise jobs.ViewError(f"view zookeeper could not be read again: {error}. Run the playbook again") from error
+            raise jobs.ViewError(
+                f"view zookeeper could not be read again: {error}. Run the playbook again [QS-VERIFY-003]"
+            ) from error
 
     def _fenced(self) -> Fence:
         zookeeper, log = self._views.get(rules.ZOOKEEPER), self._views.get(rules.LOG)

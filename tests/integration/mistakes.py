@@ -28,6 +28,7 @@ REACHED = re.compile(
     r"TASK \[[^\n]*Read the node\][^\n]*\n(?:(?!TASK |PLAY )[^\n]*\n)*?(?:ok: |fatal: \[\w+\]: UNREACHABLE)"
 )
 UNTOUCHED = "Nothing was changed"
+ENDED = re.compile(r"\[QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\](?:\"|\n)")
 LONGEST = 600  # of one problem's text, in characters
 INVENTORY: dict[str, Any] = {
     "all": {
@@ -291,9 +292,9 @@ MISTAKES = [
     ),
     Mistake(
         "migrate",
-        "quorumshift_waive: same_hostz is not a check.",
-        _vars(quorumshift_waive={"same_hostz": "known"}),
-        "`quorumshift_waive: {same_hostz: known}`",
+        "quorumshift_waive: QS-CHECK-404 is not a check.",
+        _vars(quorumshift_waive={"QS-CHECK-404": "known"}),
+        "`quorumshift_waive: {QS-CHECK-404: known}`",
     ),
     Mistake(
         "verify",
@@ -319,13 +320,14 @@ MISTAKES = [
     Mistake("preflight", "These checks block the migration: ", {}, "no host answers SSH", reaches=True),
     Mistake(
         "preflight -e quorumshift_spark_submit=/opt/none/bin/spark-submit",
-        "blocks spark /opt/none/bin/spark-submit is not on the Spark host localhost",
+        "blocks QS-CHECK-040 /opt/none/bin/spark-submit is not on the Spark host localhost",
         {},
         reaches=True,
     ),
     Mistake(
         "preflight -e quorumshift_spark_host=b1",
-        "blocks spark the Spark host b1 is unreachable: ssh: connect to host 127.0.0.1 port 1: Connection refused",
+        "blocks QS-CHECK-040 the Spark host b1 is unreachable: ssh: connect to host 127.0.0.1 port 1: "
+        "Connection refused",
         {},
         reaches=True,
     ),
@@ -434,6 +436,8 @@ def faults(mistake: Mistake, answer: Answer) -> list[str]:
         found.append(f"hosts reached: {not mistake.reaches}")
     if mistake.code and UNTOUCHED not in answer.output and not mistake.reaches:
         found.append(f"it does not say {UNTOUCHED!r}")
+    if mistake.code and not ENDED.search(answer.output):
+        found.append("no message ends with an id")
     if "Traceback" in answer.output or "argument_spec_data" in answer.output:
         found.append("it shows a traceback or an argument spec")
     if len(answer.said) > LONGEST:
@@ -455,7 +459,7 @@ def page(answers: list[Answer]) -> str:
         "",
         "What the playbooks answer to mistakes in commands and inventories. The tests run each of them. Where hosts",
         "are not reached, the answer comes before the first SSH connection. The",
-        "[runbook](runbook.md#the-inventory-has-mistakes) says what to do.",
+        "page of [QS-RUN-009](messages/QS-RUN-009.md) says what to do.",
         "",
         "<!-- written by python -m tests.integration.mistakes -->",
         "",

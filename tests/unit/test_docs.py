@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What operators read says what the code does: messages, tables, variables, links."""
+"""What operators read says what the code does: tables, variables, links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import argument_specs
 
-from tools import checks, reference, role_specs
+from tools import checks, messages, reference, role_specs
 from tools.checkout import checkout_files
 
 ROOT = reference.ROOT
@@ -46,7 +46,7 @@ GROUPS = re.compile(r"quorumshift_to_\w*")
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *reference.documents()]
+    return [ROOT / "README.md", *reference.documents(), *sorted(messages.PAGES.glob("*.md"))]
 
 
 def of_contributors() -> list[Path]:
@@ -63,91 +63,6 @@ def documented() -> dict[str, dict]:
     """Options of all entry points of the role quorumshift, by name; of shared variables, those at their home."""
     entry_points = reference.specs("quorumshift").values()
     return {**{name: spec for entry in entry_points for name, spec in entry["options"].items()}, **role_specs.home()}
-
-
-# Messages ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_message_has_its_entry_in_the_runbook_and_no_entry_is_out_of_date():
-    assert reference.gaps() == [], "explain the message in docs/runbook.md, then run: python -m tools.reference"
-
-
-def test_every_entry_of_the_runbook_explains_something():
-    text = reference.RUNBOOK.read_text(encoding="utf-8")
-    for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
-        heading, _newline, body = section.partition("\n")
-        prose = [line for line in body.splitlines() if line.strip() and not line.startswith((">", "#"))]
-        assert prose, f"the entry {heading!r} quotes messages and explains nothing"
-
-
-COLLECTED = """
-class Wrong(Exception):
-    pass
-
-def one(number):
-    raise Wrong(f"{number} is too much: take less")
-
-def two(module):
-    \"\"\"Return why nothing goes on.\"\"\"
-    module.fail_json(msg="it does not go on " + module.name)
-    return ["the disk of {} is full".format(1), f"{module}"]
-
-def three():
-    yield Finding(f"{1} was found", "do something about it")
-    blocks = Block("an_id", "something is in the way", "take it away")
-    return UNKNOWN, "no host knows what it is"
-
-def four():
-    return {"failed": True, "msg": "four did not work"}
-
-def five():
-    return "this is said when all is well"
-"""
-
-
-def test_messages_are_collected_from_each_kind_of_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(reference, "ROOT", tmp_path)
-    path = tmp_path / "m.py"
-    path.write_text(COLLECTED)
-    assert {message.text for message in reference._Collector(path).found} == {
-        "… is too much: take less",
-        "it does not go on …",
-        "the disk of {} is full",
-        "… was found",
-        "something is in the way",
-        "no host knows what it is",
-        "four did not work",
-    }
-
-
-TASKS = """
-- name: A play
-  tasks:
-    - block:
-        - ansible.builtin.assert: {that: x, fail_msg: "one is {{ x }}"}
-      rescue:
-        - ansible.builtin.fail: {msg: two failed}
-      always:
-        - block: [{ansible.builtin.assert: {that: x, fail_msg: three}}]
-    - ansible.builtin.debug: {msg: no failure}
-"""
-
-
-def test_messages_of_tasks_are_collected_from_plays_and_blocks():
-    assert list(reference.task_messages(yaml.safe_load(TASKS))) == ["one is {{ x }}", "two failed", "three"]
-
-
-def test_messages_are_collected_from_playbooks_roles_modules_and_spark():
-    places = {message.origin.split("/")[0] for message in reference.messages()}
-    assert places == {"playbooks", "plugins", "roles", "spark"}
-
-
-def test_functions_that_are_named_as_telling_why_exist():
-    for one in reference.RETURNS_REASONS:
-        file, _colon, function = one.partition(":")
-        (path,) = [path for path in (ROOT / "plugins").rglob("*.py") if str(path).endswith(file)]
-        exists = f"def {function}(" in path.read_text(encoding="utf-8")
-        assert exists, f"{one} does not exist: correct reference.RETURNS_REASONS"
 
 
 # Tables -----------------------------------------------------------------------------------------------------------

@@ -199,7 +199,14 @@ def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
     blamed = {name for words in _ENDED_ON.findall(text) for name in words.split(", ")}
     if blamed and not blamed & {call[where] for call in injected for where in ("target", "host")}:
         found.append(f"the message blames {', '.join(sorted(blamed))} instead of {host}")
+    failed = _FAILED.findall(text)
+    if failed and not _ENDS_WITH_ID.search(failed[-1]):
+        found.append(f"the last message ends with no id: {failed[-1][-200:]}")
     return found
+
+
+_FAILED = re.compile(r'^fatal: .*?FAILED! => .*?"msg": "((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_ENDS_WITH_ID = re.compile(r"\[QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\]$")
 
 
 _ENDED_ON = re.compile(r'The run ended at \\?"[^"]+" on ([\w, ]+): ')

@@ -67,13 +67,17 @@ def unpack(archive: str, sha256: str, directory: str, names: re.Pattern[str]) ->
     with open(archive, "rb") as file:
         digest = _digest(file)
         if digest != sha256:
-            raise SnapshotError(f"{archive} has SHA-256 {digest}, expected {sha256}: take the snapshot again")
+            raise SnapshotError(
+                f"{archive} has SHA-256 {digest}, expected {sha256}: take the snapshot again [QS-VERIFY-007]"
+            )
         os.makedirs(directory, mode=0o700, exist_ok=True)
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r|gz") as tar:
             for member in tar:
                 if not (member.isreg() and names.fullmatch(member.name)):
-                    raise SnapshotError(f"{archive}: {member.name!r} is not one of the files that it may hold")
+                    raise SnapshotError(
+                        f"{archive}: {member.name!r} is not one of the files that it may hold [QS-VERIFY-007]"
+                    )
                 with tar.extractfile(member) as content, _create(os.path.join(directory, member.name)) as out:
                     shutil.copyfileobj(content, out, _CHUNK)
 
@@ -96,7 +100,9 @@ def _check_space(target, size):
     space = os.statvfs(target)
     free = space.f_bavail * space.f_frsize
     if free < size:
-        raise SnapshotError(f"{target} has {free} bytes free and may need {size}: free space, or set state_dir")
+        raise SnapshotError(
+            f"{target} has {free} bytes free and may need {size}: free space, or set state_dir [QS-VERIFY-006]"
+        )
 
 
 def _pack(pieces, path) -> str:

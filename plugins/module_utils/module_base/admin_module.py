@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import CONNECTION
@@ -31,6 +32,10 @@ class AdminModule(AnsibleModule):
             spec.update({"run": {"type": "str"}, **host_state.OPTIONS})
         super().__init__(argument_spec=spec, supports_check_mode=True, **kwargs)
         self._changes = changes
+
+    def fail_json(self, msg: str, **kwargs: Any) -> Any:
+        """Fail with a message whose ids are at its end."""
+        super().fail_json(msg=message_ids.at_end(msg, message_ids.NO_ID), **kwargs)
 
     def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
         """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""

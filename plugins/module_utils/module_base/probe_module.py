@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Iterable, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import excluded
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
@@ -43,7 +44,8 @@ class ProbeModule(AnsibleModule):
         super().__init__(argument_spec=spec, supports_check_mode=kwargs.pop("supports_check_mode", True), **kwargs)
         if topics.AdminClient is None:
             self.fail_json(
-                msg="the Python package confluent-kafka is missing on the probe host: pip install confluent-kafka"
+                msg="the Python package confluent-kafka is missing on the probe host: pip install "
+                "confluent-kafka [QS-CONNECT-009]"
             )
         try:
             self.connections = cluster.Connections.from_options(self.params)
@@ -56,7 +58,7 @@ class ProbeModule(AnsibleModule):
 
     def fail_json(self, msg: str, **kwargs: Any) -> Any:
         """Fail with a message in which secrets are masked: it may quote an exception of a library."""
-        super().fail_json(msg=mask(msg), **kwargs)
+        super().fail_json(msg=message_ids.at_end(mask(msg), message_ids.NO_ID), **kwargs)
 
     def facts(self, partitions: bool = True, needed: Iterable[str] = (), strict: bool = True) -> dict:
         """Return the cluster's facts (cluster.cluster.collect) without the excluded hosts (rollback.excluded).
@@ -112,7 +114,9 @@ class ProbeModule(AnsibleModule):
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         except (ZooKeeperError, topics.KafkaException) as error:
-            self.fail_json(msg=f"{error_text(error)}. Run again. If it persists, raise quorumshift_probe_timeout.")
+            self.fail_json(
+                msg=f"{error_text(error)}. Run again. If it persists, raise quorumshift_probe_timeout. [QS-CONNECT-001]"
+            )
         self.exit_json(**{"changed": False, **result})
 
     def wait(self, gather: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
@@ -140,7 +144,8 @@ class ProbeModule(AnsibleModule):
             if now - began >= bound_s:
                 seen = f"{advice.sentences(seen, do)}." if do else seen
                 self.fail_json(
-                    msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen}", waited_s=round(now - began, 3)
+                    msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen} [QS-GATE-001]",
+                    waited_s=round(now - began, 3),
                 )
             # The last seconds are waited for here, because another call would begin by gathering everything again.
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S

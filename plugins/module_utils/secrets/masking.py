@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, Iterable, Iterator, Mapping
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import MASK, PREFIX, is_secret
 
 SHORTEST = 6
@@ -82,7 +83,13 @@ def known(settings: Mapping[str, Any]) -> list[str]:
 
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return text with secrets masked. `secrets`: values that may be in it; those shorter than SHORTEST are left."""
+    """Return text with secrets masked, and the ids of messages at its end.
+
+    `secrets`: values that may be in it; those shorter than SHORTEST are left.
+    """
+    names = message_ids.of(text)
+    if names:  # an unquoted value would be masked to its line's end, with the id
+        return f"{mask(message_ids.without(text), secrets)} [{' '.join(names)}]"
     for secret in sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True):
         text = text.replace(secret, MASK)
     if not _HINT.search(text):

@@ -197,7 +197,9 @@ def unregister_broker(
     with KafkaConnection(address, security, timeout) as connection:
         found = connection.cluster_id_of_controllers() if cluster_id else None
         if found and found != cluster_id:
-            raise ProtocolError(address, f"this controller is of cluster {found}, and this run is of {cluster_id}")
+            raise ProtocolError(
+                address, f"this controller is of cluster {found}, and this run is of {cluster_id} [QS-PHASE-004]"
+            )
         try:
             connection.unregister_broker(broker_id)
         except KafkaError as error:
@@ -287,7 +289,7 @@ class KafkaConnection:
                 self.address,
                 _UNSUPPORTED_VERSION,
                 name,
-                f"this server offers {offered} of it, version {version} is needed",
+                f"this server offers {offered} of it, version {version} is needed [QS-CONNECT-004]",
             )
         self.authenticate()
         return self._send(key, version, body, name, largest)
@@ -303,7 +305,8 @@ class KafkaConnection:
         code, offered = self._decoded(decode_handshake, answer, 1, "SaslHandshake")
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
-                self.address, f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'}"
+                self.address,
+                f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'} [QS-CONNECT-004]",
             )
         if code:
             raise KafkaError(self.address, code, "SaslHandshake")
@@ -349,19 +352,27 @@ class KafkaConnection:
         self._wire.send(struct.pack(">i", len(header) + len(body)) + header + body, f"the answer to {name}")
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
-            raise ProtocolError(self.address, "the listener uses TLS, but the security protocol of the client does not")
+            raise ProtocolError(
+                self.address, "the listener uses TLS, but the security protocol of the client does not [QS-CONNECT-004]"
+            )
         if not 4 <= size <= largest:
-            raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: its length is {size}")
+            raise ProtocolError(
+                self.address, f"the answer to {name} is not Kafka's: its length is {size} [QS-CONNECT-004]"
+            )
         answer = self._wire.receive(size)
         # a client that asks for the versions does not know yet whether the server has flexible headers (KIP-511)
         read_header = messages.reader("ResponseHeader", int(flexible and name != "ApiVersions"))
         try:
             fields, start = read_header(answer, 0)
         except messages.MessageError as error:
-            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
+            raise ProtocolError(
+                self.address, f"the answer to {name} v{version} cannot be read: {error} [QS-CONNECT-004]"
+            ) from error
         correlation = fields["correlationId"]
         if correlation != self._correlation:
-            raise ProtocolError(self.address, f"{name}: got answer {correlation} to request {self._correlation}")
+            raise ProtocolError(
+                self.address, f"{name}: got answer {correlation} to request {self._correlation} [QS-CONNECT-004]"
+            )
         return answer[start:]
 
     def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
@@ -372,4 +383,6 @@ class KafkaConnection:
             raise kind(self.address, error.code, name, error.server_message) from None
         except ValueError as error:
             detail = error.detail if isinstance(error, messages.MessageError) else error
-            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {detail}") from error
+            raise ProtocolError(
+                self.address, f"the answer to {name} v{version} cannot be read: {detail} [QS-CONNECT-004]"
+            ) from error

@@ -81,13 +81,13 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     if mode not in allowed:
         raise RestartError(
             f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
-            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback"
+            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback [QS-RESTART-003]"
         )
     running = own_node.running_mode(values, spec["config_file"], spec["service"])
     if running not in (None, mode):
         raise RestartError(
             f"the node runs in mode {running}, and {spec['config_file']} has mode {mode}: a plain restart would change "
-            "its mode. Correct the file"
+            "its mode. Correct the file [QS-RESTART-003]"
         )
     return mode
 
@@ -136,7 +136,9 @@ def finish(spec: Mapping[str, Any]) -> dict:
         old = restart_files.read_bytes(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
-            raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
+            raise RestartError(
+                f"{spec['config_file']} has mode {mode}. Correct the file and run again [QS-RESTART-011]"
+            )
         kind = transitions.forward_to(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_bytes(spec, old) if down else old
@@ -157,7 +159,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
     while True:
         record = restart_record.read(directory)
         if record.get("id") != restart_id:
-            raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id}")
+            raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id} [QS-RESTART-011]")
         if record.get("outcome") or len(record["steps"]) > seen_steps:
             return record
         # A unit's process takes the lock when it has loaded its code.
@@ -184,7 +186,9 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
     except (run_lock_file.RunLockError, host_identity.ForeignHost) as error:
         raise RestartError(f"{error}") from None
     except host_state.Held:
-        raise RestartError(f"{restart_record.at_work(directory)}. Run again when it has ended") from None
+        raise RestartError(
+            f"{restart_record.at_work(directory)}. Run again when it has ended [QS-RESTART-011]"
+        ) from None
 
 
 def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
@@ -335,9 +339,11 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
     try:
         restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
         if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
-            raise restart_hook.HookFailed(f"the hook started {spec['service']}, which the restart starts")
+            raise restart_hook.HookFailed(
+                f"the hook started {spec['service']}, which the restart starts [QS-RESTART-006]"
+            )
         if restart_files.read_bytes(spec["config_file"]) != text:
-            raise restart_hook.HookFailed(f"the hook changed {spec['config_file']}")
+            raise restart_hook.HookFailed(f"the hook changed {spec['config_file']} [QS-RESTART-006]")
         if had.is_in_place:
             home_link.require_installed(had.home, had.version)
     except RestartError as error:
@@ -378,9 +384,12 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{shlex.join(command)} failed: {reason}")
+        raise RestartError(f"{shlex.join(command)} failed: {reason} [QS-RESTART-016]")
 
 
 def _died(record: Mapping) -> str:
     step = restart_record.last_step(record)
-    return f"the restart worker ended without a result after step {step}: was the host rebooted? Run again"
+    return (
+        f"the restart worker ended without a result after step {step}: was the host rebooted? Run "
+        "again [QS-RESTART-017]"
+    )

@@ -48,7 +48,8 @@ def require_cluster(backup, reader, cluster_id=None):
     live_id = live_tree.cluster_id(reader)
     if live_id != backup.header["cluster_id"]:
         raise BackupForeign(
-            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is {live_id}"
+            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is "
+            f"{live_id} [QS-BACKUP-002]"
         )
     require_run(live_id, reader, cluster_id)
 
@@ -67,7 +68,7 @@ def require_same_cluster(backup, reader, cluster_id=None):
     if live_zxid < zxid:
         raise BackupForeign(
             f"{backup.path} was taken at zxid {zxid:#x}, but ZooKeeper is at {live_zxid:#x}: it is another ensemble, "
-            "or was restored from an older state"
+            "or was restored from an older state [QS-BACKUP-002]"
         )
 
 

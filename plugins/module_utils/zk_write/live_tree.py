@@ -19,10 +19,12 @@ def cluster_id(reader):
         try:
             return znodes.cluster_id(node.data)
         except znodes.ZnodeError as error:
-            raise BackupError(f"ZooKeeper's {error}: no Kafka cluster is at this chroot. Check the chroot") from None
+            raise BackupError(
+                f"ZooKeeper's {error}: no Kafka cluster is at this chroot. Check the chroot [QS-BACKUP-001]"
+            ) from None
     raise BackupError(
         f"{reader.client.chroot or ''}{znodes.CLUSTER_ID} does not exist: no Kafka cluster is at this chroot. Check "
-        "the chroot"
+        "the chroot [QS-BACKUP-001]"
     )
 
 

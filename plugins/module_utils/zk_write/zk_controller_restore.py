@@ -78,7 +78,9 @@ def restore_zk_controller(
         if wanted.migration:
             result["deleted"] += _delete(reader, writer, znodes.MIGRATION)
     except WriteError as error:
-        raise ZkControllerError(f"broker {result['elected']} is the controller, but {error}") from error
+        raise ZkControllerError(
+            f"broker {result['elected']} is the controller, but {error} [QS-ROLLBACK-004]"
+        ) from error
     return result
 
 
@@ -138,6 +140,7 @@ def _await_elected(client: Any, timeout: float, bound_s: float) -> int:
             alive = ", ".join(sorted(seen["broker_ids"])) or "no broker"
             raise ZkControllerError(
                 f"waited {bound_s:.0f} s for a broker to become controller. Last seen: /controller holds {owner}, "
-                f"/brokers/ids holds {alive}. Run again. If it persists, restart one broker without changes"
+                f"/brokers/ids holds {alive}. Run again. If it persists, restart one broker without "
+                "changes [QS-ROLLBACK-006]"
             )
         time.sleep(POLL_S)

@@ -47,7 +47,9 @@ class Progress:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         owner = os.lstat(directory)
         if owner.st_uid != os.geteuid() or stat.S_IMODE(owner.st_mode) & 0o077 or not stat.S_ISDIR(owner.st_mode):
-            raise ProgressError(f"{directory} must be a directory of this user with mode 0700. Run: rm -r {directory}")
+            raise ProgressError(
+                f"{directory} must be a directory of this user with mode 0700. Run: rm -r {directory} [QS-VERIFY-004]"
+            )
         self.keys = os.path.join(directory, KEYS)
         self._path = os.path.join(directory, CHUNKS)
         self._chunks, self._keys = _opened(self._path), _opened(self.keys)
@@ -56,7 +58,8 @@ class Progress:
         except OSError:
             self.close()
             raise ProgressError(
-                f"another data_fingerprint of this cluster runs: it uses {self._path}. Wait until it has ended"
+                f"another data_fingerprint of this cluster runs: it uses {self._path}. Wait until it has "
+                "ended [QS-VERIFY-004]"
             ) from None
         self._starts: Dict[TopicPartition, int] = {}
         self._found: Dict[_Place, Found] = {}

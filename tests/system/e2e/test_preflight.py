@@ -13,12 +13,14 @@ import json
 import pathlib
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight as checks
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from confluent_kafka.admin import NewTopic
 
 from tests.system.e2e.rollbacks import changed
 from tests.system.testbed.waiting import wait_for
 
+NAMES = {check.id: check.name for check in checks.CHECKS}
 FILE = "/etc/kafka/server.properties"
 REPORTER = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
 TOPIC = "scratch.rf2-2"
@@ -26,29 +28,32 @@ DELETED = "scratch.rf2-1"  # not TOPIC: the controller knows another version of 
 
 
 def preflight(testbed, directory, inventory=None, **extra):
-    """Run the playbook; return the run and its findings as {check: [(severity, seen)]}."""
+    """Run the playbook; return the run and its findings as {check's name: [(severity, seen)]}."""
     ran = testbed.play("preflight", inventory=inventory, extra={"quorumshift_artifacts_dir": str(directory), **extra})
     assert changed(ran, testbed) == [], ran.text
     newest = sorted(directory.glob("*/*/preflight.json"))[-1]
     found = {}
     for finding in json.loads(newest.read_text())["findings"]:
-        found.setdefault(finding["id"], []).append((finding["severity"], finding["seen"]))
+        found.setdefault(NAMES[finding["id"]], []).append((finding["severity"], finding["seen"]))
     return ran, found
 
 
 def test_a_healthy_cluster_has_one_warning(fresh, tmp_path):
     ran, found = preflight(fresh, tmp_path)
     assert ran.code == 0 and set(found) == {"enabled"}, ran.text
-    assert " passed. Findings: blocking 0, warnings 1" in ran.text and "      warns   enabled  " in ran.text
+    assert (
+        " passed. Findings: blocking 0, warnings 1" in ran.text
+        and f"      warns   {checks.ID['enabled']}  " in ran.text
+    )
 
 
 def test_a_warning_is_waived_with_a_reason(fresh, tmp_path):
-    ran, _found = preflight(fresh, tmp_path, quorumshift_waive={"enabled": "started by hand"})
+    ran, _found = preflight(fresh, tmp_path, quorumshift_waive={"QS-CHECK-055": "started by hand"})
     assert ran.code == 0 and "warnings 0, waived 1" in ran.text and "waived: started by hand" in ran.text, ran.text
     (page,) = tmp_path.glob("*/2*/index.html")
     assert "warns, waived: started by hand" in page.read_text() and "done" not in page.read_text()[:300]
-    ran = fresh.play("preflight", extra={"quorumshift_waive": {"enable": "why"}})
-    assert ran.code != 0 and "quorumshift_waive: enable is not a check" in ran.text, ran.text
+    ran = fresh.play("preflight", extra={"quorumshift_waive": {"QS-CHECK-999": "why"}})
+    assert ran.code != 0 and "quorumshift_waive: QS-CHECK-999 is not a check" in ran.text, ran.text
 
 
 @contextlib.contextmanager

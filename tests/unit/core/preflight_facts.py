@@ -48,8 +48,8 @@ def node(facts, host):
 
 
 def found(facts, check, before_copy=True):
-    """Return the findings of one check."""
-    return [finding for finding in preflight.run(facts, before_copy) if finding["id"] == check]
+    """Return the findings of one check, by its name."""
+    return [finding for finding in preflight.run(facts, before_copy) if finding["id"] == preflight.ID[check]]
 
 
 def the_one(facts, check):

@@ -50,7 +50,7 @@ def test_verdict_is_read_from_the_result_not_from_the_exit_code(submit):
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("exit 0", "the Spark job wrote no result: spark-submit exited with code 0 after"),
+        ("exit 0", "spark-submit exited with code 0 after"),
         ("echo 'ERROR SparkContext: no master' ; exit 1", "Its log says: ERROR SparkContext: no master"),
         ("echo '26/11/26 04:29:25 WARN A: b' ; echo 'out of memory' ; exit 1", "Its log says: out of memory"),
         (writes(nonce="another"), "the result is of another submission"),

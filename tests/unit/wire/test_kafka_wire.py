@@ -166,7 +166,9 @@ def test_silent_server_times_out():
     with Server(silent=True) as server, pytest.raises(kafka_wire.Unreachable) as caught:
         kafka_wire.api_versions(server.address, timeout=1)
     assert caught.value.reason == "timeout"
-    assert str(caught.value) == f"{server.address}: timed out after 1 s waiting for the answer to ApiVersions"
+    assert str(caught.value) == (
+        f"{server.address}: timed out after 1 s waiting for the answer to ApiVersions [QS-CONNECT-003]"
+    )
 
 
 def test_search_returns_the_answer_with_the_highest_epoch(monkeypatch):

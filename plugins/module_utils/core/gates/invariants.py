@@ -88,25 +88,28 @@ def one_controller(reading: Reading) -> list[str]:
     reasons = []
     fenced = zk_controller.fenced_sentence(zookeeper)
     if fenced:
-        reasons.append(f"{fenced}. To elect another: zookeeper-shell.sh {zookeeper.get('connect')} delete /controller")
+        reasons.append(
+            f"{fenced}. To elect another: zookeeper-shell.sh {zookeeper.get('connect')} delete "
+            "/controller [QS-GATE-010]"
+        )
     owner = controller.get("broker_id")
     if zk_controller.elected(controller) and alive and str(owner) not in alive:
-        reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids")
+        reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids [QS-GATE-010]")
     if reading.phase in _UNDER_QUORUM and not quorum.get("reached"):
-        reasons.append(f"the quorum has no leader: {quorum.get('error')}")
+        reasons.append(f"the quorum has no leader: {quorum.get('error')} [QS-GATE-008]")
     if not quorum.get("reached"):
         return reasons
     leader, epoch = quorum["leader_id"], quorum["leader_epoch"]
     if reading.phase in _MIRRORING and owner is not None and owner != leader:
         reasons.append(
             f"controller {leader} leads the quorum, and /controller in ZooKeeper is of {owner}: nothing is written to "
-            f"ZooKeeper. If this stays, restart controller {leader}"
+            f"ZooKeeper. If this stays, restart controller {leader} [QS-GATE-010]"
         )
     newest = phase.longest_log(phase.controllers(reading.facts)).get("last_epoch") or 0
     if newest > epoch:
         reasons.append(
             f"controller {leader} leads in epoch {epoch}, a controller's metadata log has epoch {newest}: it does not "
-            "lead any more, or the logs are of two quorums"
+            "lead any more, or the logs are of two quorums [QS-GATE-010]"
         )
     return reasons
 
@@ -121,7 +124,10 @@ def registrations(reading: Reading) -> list[str]:
         return []
     registered = phase.registrations(reading.facts)
     return [
-        f"broker {one} runs in migration or KRaft mode and is not registered there. Read its log, and restart it"
+        (
+            f"broker {one} runs in migration or KRaft mode and is not registered there. Read its log, and "
+            "restart it [QS-GATE-010]"
+        )
         for one in phase.following(reading.facts)
         if str(one) not in registered and not (reading.node and reading.node.node_id == one)
     ]
@@ -138,13 +144,18 @@ def one_cluster(reading: Reading) -> list[str]:
     for host, node in sorted(nodes.items()):
         if node.get("node_id") is not None:
             ids.setdefault(str(node["node_id"]), []).append(host)
-    reasons += [f"{shown(hosts)} have the same node id, {one}" for one, hosts in sorted(ids.items()) if len(hosts) > 1]
+    reasons += [
+        f"{shown(hosts)} have the same node id, {one} [QS-GATE-010]"
+        for one, hosts in sorted(ids.items())
+        if len(hosts) > 1
+    ]
     excluded = {str(node.get("node_id")) for node in (facts.get("excluded") or {}).values()}
     for kind, found in (("broker", _alive(reading)), ("voter", _voters(facts["quorum"]))):
         foreign = sorted(found - set(ids) - excluded)
         if foreign and len(ids) == len(nodes):  # otherwise one of them may be the host whose id is unknown
             reasons.append(
-                f"{kind} {', '.join(foreign)} is in the cluster and not in the inventory. Add its host, or stop it"
+                f"{kind} {', '.join(foreign)} is in the cluster and not in the inventory. Add its host, or "
+                "stop it [QS-GATE-010]"
             )
     return reasons
 
@@ -236,7 +247,7 @@ def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = No
         f"{shown(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: {users}. "
         "Kafka 3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Then restart a broker "
         "that started since the removal. Remove the user when all nodes have run for "
-        "metadata.log.max.snapshot.interval.ms"
+        "metadata.log.max.snapshot.interval.ms [QS-PHASE-019]"
         for (mechanism, users), hosts in found.items()
     ]
 

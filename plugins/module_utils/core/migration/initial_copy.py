@@ -58,13 +58,19 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
-            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)}" for kind, names in missing.items() if names
+            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)} [QS-COPY-003]"
+            for kind, names in missing.items()
+            if names
         ]
         unseen = _unseen(controllers, log)
         if unseen:
             return InitialCopy([], [], lost, {}, unseen)
         return InitialCopy(
-            [f"the metadata log has no committed transaction {TRANSACTION!r}: the initial copy was skipped", *lost],
+            [
+                f"the metadata log has no committed transaction {TRANSACTION!r}: the initial copy was "
+                "skipped [QS-COPY-003]",
+                *lost,
+            ],
             [],
             [],
             {},
@@ -78,7 +84,8 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
         count = records.get(kind, 0)
         if lower != upper:
             moved.append(
-                f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, {after['records'].get(kind, 0)} after"
+                f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, "
+                f"{after['records'].get(kind, 0)} after [QS-COPY-003]"
             )
         slack = SLACK + upper // 100
         less = slack if moving else 0
@@ -86,18 +93,22 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
         more = slack if moving or removals else 0
         if lower == upper < count <= upper + more and removals:
             listed = ", ".join(f"{number} {name}" for name, number in removals.items())
-            moved.append(f"{kind}: {count} copied, {upper} in ZooKeeper before and after; {listed} followed the copy")
+            moved.append(
+                f"{kind}: {count} copied, {upper} in ZooKeeper before and after; {listed} followed the "
+                "copy [QS-COPY-003]"
+            )
         if not lower - less <= count <= upper + more:
             differences.append(
-                f"{kind}: {count} copied, ZooKeeper had {lower if lower == upper else f'{lower} to {upper}'}"
+                f"{kind}: {count} copied, ZooKeeper had "
+                f"{lower if lower == upper else f'{lower} to {upper}'} [QS-COPY-003]"
             )
-    moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in missing.items() if names]
+    moved += [f"{kind} deleted meanwhile: {shown(names)} [QS-COPY-003]" for kind, names in missing.items() if names]
     lost = _unproven(before, after, missing, records, later)
     if not lost:
         return InitialCopy([], differences, moved, records)
     text = (
         f"ZooKeeper had more before the initial copy: {'; '.join(lost)}. No record of the metadata log removed it, so "
-        "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks"
+        "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks [QS-COPY-006]"
     )
     return InitialCopy([], differences, moved, records, text)
 
@@ -139,7 +150,10 @@ def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | Non
     start, state = log["log_start_offset"], log["zk_migration_state"]
     seen = f"the metadata log in {log['dir']} has no committed transaction {TRANSACTION!r}"
     if 2 * read <= len(controllers):
-        return f"{seen}, and only {read} of {len(controllers)} controllers' logs could be read"
+        return f"{seen}, and only {read} of {len(controllers)} controllers' logs could be read [QS-COPY-006]"
     if state == "PRE_MIGRATION" or (start == 0 and state != "MIGRATION"):
         return None
-    return f"{seen}. It begins at offset {start}, and its state is {state}: the transaction may have been removed"
+    return (
+        f"{seen}. It begins at offset {start}, and its state is {state}: the transaction may have been "
+        "removed [QS-COPY-006]"
+    )

@@ -26,11 +26,14 @@ def of_another_host(token: Mapping, host: str, node_id: int | None) -> str | Non
     """Return why a token does not admit this host; None when it does. `node_id`: None where the host has none."""
     hosts = token.get("hosts") or {}
     if host not in hosts:
-        return f"the gate token is of {', '.join(sorted(hosts)) or 'no host'}, this host is {host}. Run again"
+        return (
+            f"the gate token is of {', '.join(sorted(hosts)) or 'no host'}, this host is {host}. Run "
+            "again [QS-RESTART-009]"
+        )
     if node_id is not None and str(hosts[host]) != str(node_id):
         return (
             f"the gate token is of {host} with node id {hosts[host]}, this host has node id {node_id}. Check "
-            "quorumshift_node_id in the inventory, and the id in the properties file of this host"
+            "quorumshift_node_id in the inventory, and the id in the properties file of this host [QS-RESTART-009]"
         )
     return None
 
@@ -42,7 +45,7 @@ def of_another_node(config_file: str, found: int | None, node_id: int) -> str | 
         return None
     return (
         f"{config_file} on this host is of node {found}, the run means node {node_id}. Check ansible_host and "
-        "quorumshift_node_id of this host in the inventory"
+        "quorumshift_node_id of this host in the inventory [QS-RESTART-009]"
     )
 
 
@@ -53,5 +56,6 @@ def no_stop(spec: Mapping[str, Any]) -> str | None:
     unit = spec["service"]
     return (
         f"{unit} runs, and this restart may only start it. If it does not serve, see why: journalctl -u {unit}. Run "
-        f"again: the run stops it once the cluster is healthy without it. Or stop it yourself: systemctl stop {unit}"
+        "again: the run stops it once the cluster is healthy without it. Or stop it yourself: systemctl stop "
+        f"{unit} [QS-RESTART-010]"
     )

@@ -33,4 +33,7 @@ def fenced_sentence(zookeeper: Mapping) -> str | None:
     if not fenced(zookeeper):
         return None
     broker = zookeeper["controller"].get("broker_id")
-    return f"broker {broker} is the controller but can write nothing: /controller_epoch was written after its election"
+    return (
+        f"broker {broker} is the controller but can write nothing: /controller_epoch was written after its "
+        "election [QS-GATE-004]"
+    )

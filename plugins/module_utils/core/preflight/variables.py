@@ -315,7 +315,7 @@ def _unfit(name: str, spec: Mapping, value: Any) -> str:
         return f"{value!r} is no name of a listener. Write one name, as CONTROLLER"
     if name == "quorumshift_waive":
         wrong = "; ".join(preflight.unfit(value))
-        return f"{wrong}. Write the id of a check with the reason, as {{zookeeper_latency: known}}" if wrong else ""
+        return f"{wrong}. Write the id of a check with the reason, as {{QS-CHECK-049: known}}" if wrong else ""
     if name == "reassign_add" and value != LEAST_LOADED and not (value.isascii() and value.isdigit()):
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
     if name == "upgrade_to" and releases.release(value) is None:
@@ -419,14 +419,14 @@ def _require_host(text: str) -> None:
     """Raise AddressError for text that is no host name and no address."""
     if ":" not in text:
         if parse_host_port(text, 1).host != text:
-            raise AddressError(f"{text!r} is not a host")
+            raise AddressError(f"{text!r} is not a host [QS-CONNECT-006]")
         return
     try:
         ipaddress.ip_address(text)
     except ValueError:
         raise AddressError(
             f"{text!r} is not a host. Write a name, or an address without brackets; the port is "
-            "quorumshift_controller_port"
+            "quorumshift_controller_port [QS-CONNECT-006]"
         ) from None
 
 

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Mapping, NamedTuple
 
-_REFUSED = "Nothing more was done"  # the last words of a refusal
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
+
+REFUSED = "QS-RUN-012"
+"""The id of `refusal`."""
 FAILED, ENDED, OK, ADVISED = "failed", "ended", "ok", "advised"
 STEP_BEGUN, STEP_ENDED = "step begun", "step ended"
 RESTART_BEGUN = "restart begun"
@@ -56,7 +59,7 @@ class Failure(NamedTuple):
     def sentence(self) -> str:
         """Return why the run ended, as a sentence without its period."""
         where = " on ".join(part for part in (f'"{self.task}"', self.host) if part)
-        return f"The run ended at {where}: {self.reason.strip().rstrip('.') or 'the reason is above'}"
+        return f"The run ended at {where}: {message_ids.unended(self.reason) or 'the reason is above'}"
 
 
 def failures(events: Iterable[Mapping]) -> list[Failure]:
@@ -97,12 +100,12 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
     events = list(events)
     others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
     failure = next(iter([*failures(events), *map(_of_step, others)]), None)
-    return f"{failure.sentence}. Nothing more was done" if failure else None
+    return f"{failure.sentence}. Nothing more was done [QS-RUN-012]" if failure else None
 
 
 def is_refusal(reason: str | None) -> bool:
     """Return whether a task failed because the run had failed before it (`refusal`)."""
-    return (reason or "").endswith(_REFUSED)
+    return message_ids.of(reason)[-1:] == [REFUSED]
 
 
 def unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:
@@ -133,7 +136,7 @@ def _listed(table: Mapping[str, Mapping], module: str, options: Mapping) -> bool
 
 def lost() -> str:
     """Return why a step failed that lost a host."""
-    return "the host became unreachable. The cause is above"
+    return "the host became unreachable. The cause is above [QS-RUN-004]"
 
 
 def _of_step(begun: Mapping) -> Failure:
@@ -143,4 +146,4 @@ def _of_step(begun: Mapping) -> Failure:
 
 def _without_end(hosts: str) -> str:
     """Return why a run ended in which a step has no end."""
-    return f"the step did not end on {hosts}. The cause is above"
+    return f"the step did not end on {hosts}. The cause is above [QS-RUN-004]"

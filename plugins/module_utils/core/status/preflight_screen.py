@@ -8,6 +8,8 @@ from __future__ import annotations
 import textwrap
 from typing import Mapping, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
+
 WIDTH = 120
 
 
@@ -27,7 +29,11 @@ def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
             do = finding["do"]
             end = f"waived: {finding['waived']}" if finding["waived"] else f"{do[:1].upper()}{do[1:]}."
             lines += ["", *_wrapped(begin, [finding["seen"], end])]
-    return [*lines, "", *_wrapped("  passed: ", [", ".join(passed)])] if passed else lines
+    return (
+        [*lines, "", *_wrapped("  passed: ", [", ".join(preflight.TITLE.get(check, check) for check in passed)])]
+        if passed
+        else lines
+    )
 
 
 def _wrapped(begin: str, paragraphs: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
@@ -62,7 +63,7 @@ def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
         return None
     advice_given = newest.get("advice")
     if advice_given:
-        return Next(advice_given[0].lower() + advice_given[1:].rstrip("."), None, False)
+        return Next(advice_given[0].lower() + message_ids.unended(advice_given[1:]), None, False)
     return Next(_AGAIN.format(**newest), newest["playbook"], False)
 
 
@@ -220,4 +221,4 @@ def render(
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
-    return lines
+    return [message_ids.at_end(line) for line in lines]

@@ -95,7 +95,11 @@ def _identities(client: Any, security: ZkSecurity, timeout: float) -> tuple[list
     except kazoo_exceptions.UnimplementedError:
         return own, not by_server
     except KazooTimeoutError:
-        raise zookeeper.ZooKeeperError(f"ZooKeeper did not answer whoAmI within {timeout:g} s") from None
+        raise zookeeper.ZooKeeperError(
+            f"ZooKeeper did not answer whoAmI within {timeout:g} s [QS-CONNECT-005]"
+        ) from None
     except kazoo_exceptions.KazooException as error:
-        raise zookeeper.ZooKeeperError(f"ZooKeeper did not answer whoAmI: {type(error).__name__}") from error
+        raise zookeeper.ZooKeeperError(
+            f"ZooKeeper did not answer whoAmI: {type(error).__name__} [QS-CONNECT-005]"
+        ) from error
     return own + [[scheme, user] for scheme, user in named if scheme != "digest"], True

@@ -64,7 +64,9 @@ def test_every_gate_is_covered():
 @pytest.mark.parametrize("gate", OPEN)
 def test_a_health_reason_closes_every_gate(gate):
     seen = CLEAN[sorted(OPEN[gate])[0]]
-    assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0"]) == ["1 partition offline: a-0"]
+    assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0 [QS-GATE-005]"]) == [
+        "1 partition offline: a-0 [QS-GATE-005]"
+    ]
 
 
 CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no_controller", "controllers_down")
@@ -115,10 +117,14 @@ def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(g
     [
         ("before_controllers", "zk_no_ssh", "b2 was not reached"),
         ("before_controllers", "migration_malformed", "/migration is malformed"),
-        ("before_trigger", "brokers_joining_controllers_down", "controllers down: c1, c2, c3. Start them"),
+        (
+            "before_trigger",
+            "brokers_joining_controllers_down",
+            "controllers down: c1, c2, c3 [QS-PHASE-011]. Start them",
+        ),
         ("before_kraft", "hybrid_1_kraft_no_ssh", "b3 was not reached"),
-        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2. Run again"),
-        ("after_finalize", "finalized_one_controller_down", "controllers down: c1. Run again"),
+        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2 [QS-PHASE-011]. Run again"),
+        ("after_finalize", "finalized_one_controller_down", "controllers down: c1 [QS-PHASE-011]. Run again"),
     ],
 )
 def test_recorded_blocks_close_gates(gate, name, reason):
@@ -268,7 +274,7 @@ def test_interrupted_finalization_accepts_the_token_that_began_it():
 def test_broker_registered_in_zookeeper_blocks_finalization():
     facts = recorded.facts("dual_write")
     facts["zookeeper"]["broker_ids"] = {"5": {}}
-    assert troubles(facts) == ["brokers are registered in ZooKeeper: 5"]
+    assert troubles(facts) == ["brokers are registered in ZooKeeper: 5 [QS-GATE-012]"]
 
 
 def test_unreachable_zookeeper_blocks_finalization():
@@ -276,15 +282,17 @@ def test_unreachable_zookeeper_blocks_finalization():
     token = gates.finalize_token(facts)
     facts["zookeeper"] = {"reached": False, "error": "no session within 5 s", "broker_ids": {}}
     reasons = troubles(facts, token)
-    assert "whether brokers are registered in ZooKeeper could not be read: no session within 5 s" in reasons
+    assert (
+        "whether brokers are registered in ZooKeeper could not be read: no session within 5 s [QS-GATE-012]" in reasons
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (None, "broker 2 is not registered in the quorum"),
-        ({"fenced": True}, "broker 2 is fenced"),
-        ({"is_migrating_zk_broker": True}, "broker 2 is registered as a ZooKeeper broker"),
+        (None, "broker 2 is not registered in the quorum [QS-GATE-012]"),
+        ({"fenced": True}, "broker 2 is fenced [QS-GATE-012]"),
+        ({"is_migrating_zk_broker": True}, "broker 2 is registered as a ZooKeeper broker [QS-GATE-012]"),
     ],
 )
 def test_unhealthy_registration_of_a_broker_blocks_finalization(change, reason):
@@ -303,7 +311,8 @@ def test_differing_controllers_block_finalization():
     facts["nodes"]["c3"]["file"]["properties"]["extra.key"] = "x"
     facts["nodes"]["c3"]["file"]["properties"]["sasl.oauthbearer.password"] = "sealed:1"
     assert troubles(facts) == [
-        "controllers differ in extra.key, num.partitions (c1 '3', c2 '99', c3 '3'), sasl.oauthbearer.password"
+        "controllers differ in extra.key, num.partitions (c1 '3', c2 '99', c3 '3'), "
+        "sasl.oauthbearer.password [QS-GATE-012]"
     ]
 
 
@@ -340,7 +349,7 @@ def test_soak_counts_from_the_last_restart_of_any_node():
         node["service"]["started_at"] = facts["time"] - 86400
     assert troubles(facts, soak_s=86400) == []
     facts["nodes"]["c2"]["service"]["started_at"] = facts["time"] - 60
-    assert troubles(facts, soak_s=86400) == ["the last restart was 60 s ago, the soak is 86400 s"]
+    assert troubles(facts, soak_s=86400) == ["the last restart was 60 s ago, the soak is 86400 s [QS-GATE-012]"]
     assert troubles(facts, soak_s=60) == []
 
 
@@ -349,7 +358,7 @@ def test_unknown_start_time_blocks_finalization_where_a_soak_is_required(service
     facts = recorded.facts("dual_write")
     facts["nodes"]["b1"]["service"] = service
     assert troubles(facts) == []
-    assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown"]
+    assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown [QS-GATE-012]"]
 
 
 @pytest.mark.parametrize(
@@ -424,15 +433,15 @@ def test_trailing_names_voters_and_brokers_that_have_not_caught_up():
     assert gates.trailing(quorum(*near), [1, 2], 5) == []
     # the leader forgets an observer that has not fetched for five minutes
     assert gates.trailing(quorum(*near), [1, 2, 3], 5) == [
-        "broker 3 does not fetch the metadata log: the quorum's leader does not list it"
+        "broker 3 does not fetch the metadata log: the quorum's leader does not list it [QS-GATE-009]"
     ]
     far = quorum(*near, (103, 420, at - 12_400), (3, 490, at - 60_000), (9, 0, at - 99_000))
     assert gates.trailing(far, [1, 2, 3], 5) == [
-        "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind",
-        "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind",
+        "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind [QS-GATE-009]",
+        "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind [QS-GATE-009]",
     ]
     assert gates.trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
-        "voter 102 has not caught up with the quorum's leader since the leader was elected"
+        "voter 102 has not caught up with the quorum's leader since the leader was elected [QS-GATE-009]"
     ]
 
 
@@ -450,7 +459,9 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
     facts["nodes"]["c2"]["running"] = running
     reasons = gates.trailing(gates.expected_voters(gate, facts), [], 5)
     assert reasons == (
-        ["voter 102 has not caught up with the quorum's leader since the leader was elected"] if waits else []
+        ["voter 102 has not caught up with the quorum's leader since the leader was elected [QS-GATE-009]"]
+        if waits
+        else []
     )
 
 

@@ -221,7 +221,7 @@ def contradictions():
     yield (
         "dual_write, ZooKeeper owns",
         changed("dual_write", zookeeper__controller=ZOOKEEPER_OWNED, zookeeper__migration__kraft_metadata_offset=-1),
-        "/controller is not KRaft's, yet brokers run or will start in KRaft mode",
+        "/controller is not KRaft's, yet brokers run or will start in KRaft mode [QS-PHASE-001]",
     )
     yield (
         "hybrid, log says PRE_MIGRATION",
@@ -231,7 +231,7 @@ def contradictions():
     yield (
         "joining, log says MIGRATION",
         logs(recorded.facts("brokers_joining_1"), zk_migration_state="MIGRATION"),
-        "the controllers' log has the initial copy committed, yet /controller is not KRaft's",
+        "the controllers' log has the initial copy committed, yet /controller is not KRaft's [QS-PHASE-001]",
     )
     yield (
         "dual_write, /migration missing",
@@ -241,7 +241,7 @@ def contradictions():
     yield (
         "dual_write, /migration at -1",
         changed("dual_write", zookeeper__migration__kraft_metadata_offset=-1),
-        "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode",
+        "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode [QS-PHASE-001]",
     )
     unreadable = recorded.facts("dual_write")
     for host in hosts(unreadable, "controller"):
@@ -250,9 +250,10 @@ def contradictions():
     yield (
         "no ZooKeeper",
         changed("hybrid", zookeeper={"reached": False, "error": "no session within 5 s"}),
-        "ZooKeeper could not be read: no session within 5 s",
+        "ZooKeeper could not be read: no session within 5 s [QS-PHASE-001]",
     )
-    yield "no ZooKeeper, no reason", changed("hybrid", zookeeper={}), "ZooKeeper could not be read: no reason given"
+    reason = "ZooKeeper could not be read: no reason given [QS-PHASE-001]"
+    yield "no ZooKeeper, no reason", changed("hybrid", zookeeper={}), reason
 
 
 @pytest.mark.parametrize(("what", "facts", "reason"), list(contradictions()), ids=lambda one: str(one)[:40])
@@ -402,8 +403,16 @@ def test_a_malformed_migration_znode_counts_as_existing():
 
 def not_ready():
     yield "nodes__c2__running", None, "c2 does not answer as a controller in migration mode"
-    yield "nodes__c2__running", "controller_final", "c2 does not answer as a controller in migration mode: controller_f"
-    yield "quorum", {"reached": False, "error": "NOT_LEADER"}, "no controller answers as the quorum's leader"
+    yield (
+        "nodes__c2__running",
+        "controller_final",
+        ("c2 does not answer as a controller in migration mode: controller_f"),
+    )
+    yield (
+        "quorum",
+        {"reached": False, "error": "NOT_LEADER"},
+        ("no controller answers as the quorum's leader [QS-PHASE-015]"),
+    )
     yield "quorum__high_watermark", 10**9, "is behind the high watermark"
     yield "zookeeper__migration__kraft_metadata_offset", None, "kraft_metadata_offset is None, not -1"
 
@@ -436,7 +445,9 @@ def test_a_controller_registered_without_the_flag_is_not_ready():
         facts["nodes"][host]["metadata_log"]["controllers"]["102"]["zk_migration_ready"] = False
     detected = phase.detect(facts)
     assert detected.phase == "controllers_starting"
-    assert [block.text for block in detected.blocks] == ["controller 102 is not registered as ready for the migration"]
+    assert [block.text for block in detected.blocks] == [
+        "controller 102 is not registered as ready for the migration [QS-PHASE-015]"
+    ]
 
 
 def test_a_quorum_with_a_missing_voter_is_not_ready():
@@ -531,7 +542,9 @@ def test_a_broker_that_does_not_answer_is_quoted():
     facts = recorded.down(recorded.facts("zk"), "b2")
     facts["nodes"]["b2"]["last_error"] = "ERROR java.net.BindException: Address already in use"
     (seen,) = [block.text for block in phase.detect(facts).blocks if block.id == "broker_down"]
-    assert seen.endswith("; the last error in its log: ERROR java.net.BindException: Address already in use")
+    assert seen.endswith(
+        "; the last error in its log: ERROR java.net.BindException: Address already in use [QS-PHASE-012]"
+    )
 
 
 # Controllers that a run starts ----------------------------------------------------------------------------------------

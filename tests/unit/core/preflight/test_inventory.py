@@ -113,7 +113,7 @@ def dead(facts, host="b3"):
 
 def test_a_dead_broker_is_one_finding():
     (only,) = preflight.run(dead(collected()))
-    assert only["id"] == "broker_ids"
+    assert only["id"] == preflight.ID["broker_ids"]
     assert only["seen"].startswith("broker 5 on b3 is not registered in ZooKeeper (kafka.service is inactive); ")
     assert " partitions offline: " in only["seen"] and " partitions under-replicated: " in only["seen"]
     assert only["do"].startswith("start kafka.service on b3. If the broker is lost, reassign its replicas")
@@ -190,7 +190,7 @@ def test_each_unreached_host_is_one_finding(hosts):
 
 def test_an_unreachable_zookeeper_is_one_finding():
     (only,) = preflight.run(collected("zk_no_zookeeper", metadata=None))
-    assert only["id"] == "zookeeper"
+    assert only["id"] == preflight.ID["zookeeper"]
     assert only["seen"].startswith("ZooKeeper could not be read: no ZooKeeper session within 5 s")
 
 

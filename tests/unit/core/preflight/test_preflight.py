@@ -26,6 +26,9 @@ def test_a_healthy_cluster_has_no_findings(name):
     assert preflight.run(facts) == []
 
 
+NAMES = {check.id: check.name for check in preflight.CHECKS}
+
+
 def test_every_finding_carries_its_check():
     facts = collected("zk_no_zookeeper")
     for one in preflight.run(facts):
@@ -48,7 +51,7 @@ def test_every_check_is_provoked_here():
     files = pathlib.Path(__file__).parent.glob("test_*.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     for check in preflight.CHECKS:
-        assert f'the_one(facts, "{check.id}")' in text or f'found(facts, "{check.id}")' in text, check.id
+        assert f'the_one(facts, "{check.name}")' in text or f'found(facts, "{check.name}")' in text, check.name
 
 
 def test_after_the_initial_copy_only_hosts_are_checked():
@@ -60,21 +63,26 @@ def test_a_waiver_covers_warnings_only():
     facts = collected()
     node(facts, "c1")["service"]["unit_file_state"] = "disabled"
     facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
-    waived = {"enabled": "started by hand", "controller_epoch": "never mind"}
+    enabled, epoch = preflight.ID["enabled"], preflight.ID["controller_epoch"]
+    waived = {enabled: "started by hand", epoch: "never mind"}
     findings = {one["id"]: (one["severity"], one["waived"]) for one in preflight.run(facts, waived=waived)}
-    assert findings == {"enabled": ("warns", "started by hand"), "controller_epoch": ("blocks", None)}
+    assert findings == {enabled: ("warns", "started by hand"), epoch: ("blocks", None)}
 
 
 def test_a_waiver_names_a_check_and_a_reason():
-    assert preflight.unfit({"enabled": "started by hand"}) == []
-    assert preflight.unfit({"enabled": " ", "enable": "why"}) == ["enable is not a check", "enabled has no reason"]
+    enabled = preflight.ID["enabled"]
+    assert preflight.unfit({enabled: "started by hand"}) == []
+    assert preflight.unfit({enabled: " ", "enable": "why"}) == [
+        "enable is not a check",
+        f"{enabled} has no reason",
+    ]
 
 
 def test_a_failed_check_blocks_and_the_others_run():
     facts = collected()
     facts.metadata["topics"]["odd"] = {}
     facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
-    findings = {finding["id"]: finding for finding in preflight.run(facts)}
+    findings = {NAMES[finding["id"]]: finding for finding in preflight.run(facts)}
     assert findings["dead_replicas"]["seen"].startswith("the check failed: KeyError 'partitions' (")
     assert findings["dead_replicas"]["severity"] == "blocks"
     assert findings["reassignments"]["severity"] == "blocks" and len(findings) > 2

@@ -227,8 +227,8 @@ CASES = [
         "list with commas",
     ),
     (
-        inventory({"quorumshift_waive": {"same_hostz": "x"}}),
-        "quorumshift_waive: same_hostz is not a check",
+        inventory({"quorumshift_waive": {"QS-CHECK-404": "x"}}),
+        "quorumshift_waive: QS-CHECK-404 is not a check",
         "the reason",
     ),
     *[
@@ -279,7 +279,7 @@ RIGHT = [
     {"quorumshift_stable_s": 0, "quorumshift_zookeeper_read_rate": "0"},
     {"quorumshift_state_dir": "~kafka/state", "quorumshift_artifacts_dir": "artifacts", "restart_pause_file": "pause"},
     {"quorumshift_controller_config": {"num.io.threads": 8, "a": True, "b": 1.5, "c": ""}},
-    {"quorumshift_waive": {"groups": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
+    {"quorumshift_waive": {"QS-CHECK-002": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},

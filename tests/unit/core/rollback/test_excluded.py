@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import excluded, rollback
@@ -76,8 +77,9 @@ def test_an_excluded_broker_must_not_be_registered():
     facts["topics"]["brokers"]["3"] = "b3:9092"
     known = set(map(int, facts["topics"]["brokers"])) - set(phase.broker_ids(facts))
     numbers = ", ".join(map(str, sorted(known)))
-    assert refused(facts) == (
-        f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends"
+    assert message_ids.at_end(refused(facts)) == (
+        f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends "
+        "[QS-ROLLBACK-002]"
     )
 
 
@@ -106,7 +108,7 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
         "one": {"0": {"leader": second, "isr": [second], "replicas": [second]}},
     }
     topics = excluded.without(facts, {"b3": node})["topics"]
-    reason = f"1 partition has its last in-sync replica on broker {first}: two-0"
+    reason = f"1 partition has its last in-sync replica on broker {first}: two-0 [QS-GATE-005]"
     assert cluster_health.last_in_sync(topics) == [reason] and cluster_health.last_in_sync(topics, second) == []
     assert reason in cluster_health.troubles(topics, {}, [first, second], stop=first)
     assert cluster_health.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []
