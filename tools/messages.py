@@ -233,7 +233,7 @@ def _said(tree: ast.AST, checks: bool) -> Iterator[tuple[ast.AST, ast.expr]]:
 _INDEX = """
 # Messages
 
-The output of a run that stops ends with ids, as in `… [QS-PHASE-011 QS-GATE-001]`. Each id has a page here: what the
+The output of a run that stops ends with ids, as in `… (QS-PHASE-011 QS-GATE-001)`. Each id has a page here: what the
 message means, and what to do. The first id is the cause, the last one is where the run met it. STATUS shows the id of
 each block, the preflight that of each finding. A message without an id: `grep -rl "its fixed words" docs/messages`.
 

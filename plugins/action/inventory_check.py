@@ -46,10 +46,10 @@ class ActionModule(QuorumshiftAction):
         ends = [problem.text for problem in found if problem.severity in ending]
         for problem in found:
             if problem.text not in ends:
-                display.warning(f"{problem.text} [QS-RUN-009]")
+                display.warning(f"{problem.text} (QS-RUN-009)")
         if ends:
             mistakes = "\n".join(ends)
-            return {"failed": True, "msg": f"{mistakes}\nNothing was changed. [QS-RUN-009]"}
+            return {"failed": True, "msg": f"{mistakes}\nNothing was changed. (QS-RUN-009)"}
         return {"changed": False, "problems": [problem.text for problem in found]}
 
     def _variables(self, host: str) -> Iterator[tuple[str, Any]]:

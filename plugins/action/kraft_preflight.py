@@ -46,7 +46,7 @@ class ActionModule(QuorumshiftAction):
             return {
                 "failed": True,
                 "changed": False,
-                "msg": f"These checks block the migration: {', '.join(blocking)}. Nothing was changed. [QS-CHECK-001]",
+                "msg": f"These checks block the migration: {', '.join(blocking)}. Nothing was changed. (QS-CHECK-001)",
             }
         if show:  # the playbook preflight ends here
             self.artifacts().note("event", "ended", result="ok")

@@ -35,7 +35,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROB
 REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
 STATUS_VERSION = 1  # of status.schema.json
 NO_FORWARD = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
-_IDS = {phase.REVERTING: "[QS-PHASE-002]", phase.KRAFT_NATIVE: "[QS-PHASE-003]"}
+_IDS = {phase.REVERTING: "(QS-PHASE-002)", phase.KRAFT_NATIVE: "(QS-PHASE-003)"}
 
 
 class ActionModule(QuorumshiftAction):
@@ -129,7 +129,7 @@ class ActionModule(QuorumshiftAction):
         else:
             refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
-            leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST [QS-ADMIN-003]"
+            leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST (QS-ADMIN-003)"
             return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
         if direction == run_lock.REASSIGN:
             return self._reassignment_refused(facts, detected, result)
@@ -151,7 +151,7 @@ class ActionModule(QuorumshiftAction):
         """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
         reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
         said = f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
-        return f"{said} {_IDS.get(result['phase'], '[QS-PHASE-001]')}"
+        return f"{said} {_IDS.get(result['phase'], '(QS-PHASE-001)')}"
 
     def _reassignment_refused(self, facts, detected, result):
         """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
@@ -163,7 +163,7 @@ class ActionModule(QuorumshiftAction):
             return refused
         return (
             f"a restart is unfinished, or a controller is down: {', '.join(result['unfinished'])}. To finish it, run "
-            "quorumshift.kafka.restart [QS-ADMIN-003]"
+            "quorumshift.kafka.restart (QS-ADMIN-003)"
         )
 
     def _plan(self, result, target, asked):

@@ -61,7 +61,7 @@ class ActionModule(QuorumshiftAction):
         if required and found and found["failed"]:
             findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
             lines = [f"{advice.sentences(one.seen, one.do)}." for one in findings]
-            return {"failed": True, "msg": "\n".join(["This run has restarted no broker. [QS-CHECK-036]", *lines])}
+            return {"failed": True, "msg": "\n".join(["This run has restarted no broker. (QS-CHECK-036)", *lines])}
         return result
 
     def _login(self, wanted: list[dict], values: dict[str, str]) -> tuple[dict | None, str]:

@@ -120,18 +120,18 @@ class ActionModule(QuorumshiftAction):
         together = transitions.KINDS[args["kind"]].role == transitions.BROKER
         refused = None if together else admission.not_one(args["batch"])
         if refused:
-            return f"{refused}. Run without --limit [QS-RESTART-001]"
+            return f"{refused}. Run without --limit (QS-RESTART-001)"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
             return (
                 f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is "
-                "stopped [QS-RESTART-001]"
+                "stopped (QS-RESTART-001)"
             )
         # Where gate tokens expired on some hosts of a batch, these alone are admitted again
         rest = [batch for batch in args["plan"]["batches"] if together and set(args["batch"]) <= set(batch)]
         if args["batch"] not in args["plan"]["batches"] and not rest:
             planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
             return (
-                f"this batch is {', '.join(args['batch'])}, the plan is {planned}. Run without --limit [QS-RESTART-001]"
+                f"this batch is {', '.join(args['batch'])}, the plan is {planned}. Run without --limit (QS-RESTART-001)"
             )
         return None

@@ -38,7 +38,7 @@ class ActionModule(QuorumshiftAction):
             if lost:
                 return {
                     "failed": True,
-                    "msg": f"{', '.join(lost)} was lost in this step: the cause is above [QS-RUN-004]",
+                    "msg": f"{', '.join(lost)} was lost in this step: the cause is above (QS-RUN-004)",
                 }
             self.artifacts().note("event", run_outcome.STEP_ENDED, step=self.step, hosts=begun["hosts"])
         return {"changed": False}
@@ -73,7 +73,7 @@ class ActionModule(QuorumshiftAction):
             following = run_outcome.advice(self.artifacts().events()) or self._next()
             return {
                 "failed": True,
-                "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page} [QS-RUN-004]",
+                "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page} (QS-RUN-004)",
             }
         return {"changed": False}
 

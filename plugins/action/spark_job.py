@@ -147,7 +147,7 @@ class ActionModule(QuorumshiftAction):
         if why:
             raise AnsibleActionFail(
                 message_ids.at_end(
-                    f"{os.path.basename(here)} could not be copied to the Spark host: {why} [QS-VERIFY-002]"
+                    f"{os.path.basename(here)} could not be copied to the Spark host: {why} (QS-VERIFY-002)"
                 )
             )
         self._uploaded += os.path.getsize(here)
@@ -182,7 +182,7 @@ class ActionModule(QuorumshiftAction):
     def _run(self, module: str, **args) -> dict:
         result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
         if result.get("failed"):
-            raise AnsibleActionFail(message_ids.at_end(f"the Spark host: {result.get('msg')} [QS-VERIFY-002]"))
+            raise AnsibleActionFail(message_ids.at_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
         return result
 
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
@@ -221,7 +221,7 @@ class ActionModule(QuorumshiftAction):
         # Without the result, which is a run artifact: Ansible prints all that a failed task returns
         return {
             "failed": True,
-            "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what} [QS-VERIFY-001]",
+            "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what} (QS-VERIFY-001)",
         }
 
 

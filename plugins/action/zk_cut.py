@@ -75,7 +75,7 @@ class ActionModule(QuorumshiftAction):
         except ValueError:
             return {
                 "failed": True,
-                "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']} [QS-ZKMOVE-014]",
+                "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']} (QS-ZKMOVE-014)",
                 "cut": {},
             }
         if cut["id"] == args["id"] and cut["state"] in good:

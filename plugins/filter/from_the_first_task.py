@@ -41,7 +41,7 @@ def hosts_of_the_first_play(hosts: str) -> str:
     if context.CLIARGS.get("start_at_task"):
         raise AnsibleError(
             "--start-at-task excludes tasks. Run the whole playbook: it skips what is done. Nothing was "
-            "changed. [QS-RUN-011]"
+            "changed. (QS-RUN-011)"
         )
     return hosts
 

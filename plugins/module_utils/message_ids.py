@@ -3,8 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The ids of messages. Pure.
 
-A text is written with its id at its end, as in `… [QS-RUN-001]`. Where texts are put together, ids are in the middle:
+A text is written with its id at its end, as in `… (QS-RUN-001)`. Where texts are put together, ids are in the middle:
 `at_end` moves them to the end before the operator reads it. docs/messages has the page of each id.
+
+Parentheses, since a message may end with a command: bash refuses a line in which such a mark follows a command, and
+runs no part of it. Square brackets would be a file pattern.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import List
 NO_ID = "QS-HOST-001"
 """The id of a message that this collection did not write: an error of a library, of Ansible or of the system."""
 _ID = r"QS-[A-Z]+-\d{3}"
-_MARK = re.compile(rf"[ \t]*\[({_ID}(?: {_ID})*)\]")
+_MARK = re.compile(rf"[ \t]*\(({_ID}(?: {_ID})*)\)")
 
 
 def of(text: str | None) -> List[str]:
@@ -31,10 +34,10 @@ def without(text: str) -> str:
 def at_end(text: str, otherwise: str = "") -> str:
     """Return a text with all of its ids at its end, each once; with the id `otherwise` where it has none."""
     names = of(text) or [name for name in [otherwise] if name and text]
-    return f"{without(text).rstrip()} [{' '.join(names)}]" if names else text
+    return f"{without(text).rstrip()} ({' '.join(names)})" if names else text
 
 
 def unended(text: str) -> str:
     """Return a text as the begin of a sentence: without its final full stop, its ids at the end."""
     names = of(text)
-    return without(text).strip().rstrip(".") + (f" [{' '.join(names)}]" if names else "")
+    return without(text).strip().rstrip(".") + (f" ({' '.join(names)})" if names else "")

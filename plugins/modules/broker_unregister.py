@@ -68,7 +68,7 @@ def unregistered(module):
         address = next((node["address"] for node in phase.controllers(facts).values() if node["node_id"] == leader), "")
         if not address:
             module.fail_json(
-                msg=f"{still_registered(left)}: no controller answers as the quorum's leader [QS-RESTART-015]"
+                msg=f"{still_registered(left)}: no controller answers as the quorum's leader (QS-RESTART-015)"
             )
         try:
             for broker_id in left:
@@ -87,7 +87,7 @@ def remove(module, address, broker_id):
             return
     module.fail_json(
         msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration "
-        "mode [QS-RESTART-015]"
+        "mode (QS-RESTART-015)"
     )
 
 
@@ -95,7 +95,7 @@ def still_registered(broker_ids):
     """Return why the module fails, without the cause."""
     return (
         f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so "
-        "the initial copy may start without it. The registration could not be removed [QS-RESTART-015]"
+        "the initial copy may start without it. The registration could not be removed (QS-RESTART-015)"
     )
 
 

@@ -133,13 +133,13 @@ def main():
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
         module.fail_json(
-            msg="a restart is running on this host. Nothing was removed. Run again when it has ended. [QS-ROLLBACK-007]"
+            msg="a restart is running on this host. Nothing was removed. Run again when it has ended. (QS-ROLLBACK-007)"
         )
     except (Refused, run_lock_file.RunLockError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
         module.fail_json(
-            msg=f"the controller was not wiped completely: {error}. Fix the cause and run again. [QS-ROLLBACK-007]"
+            msg=f"the controller was not wiped completely: {error}. Fix the cause and run again. (QS-ROLLBACK-007)"
         )
 
 
@@ -149,7 +149,7 @@ def wiped(given, directory, check_mode):
     if not restart_steps.is_stopped(state):
         raise Refused(
             f"service {given['service']} is {state.get('active_state') or 'active'}, but must be "
-            "stopped [QS-ROLLBACK-007]"
+            "stopped (QS-ROLLBACK-007)"
         )
     old = restart_files.read_bytes(given["config_file"])
     mode = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"]))

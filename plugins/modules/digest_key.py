@@ -73,7 +73,7 @@ def main():
             host_state.directory(given["state_dir"], given["cluster_id"])
             host_state.write_json(path, {"key": wanted})
     except (seal.SealError, OSError, ValueError) as error:
-        module.fail_json(msg=f"the key that hashes secrets could not be read or stored: {error} [QS-VERIFY-002]")
+        module.fail_json(msg=f"the key that hashes secrets could not be read or stored: {error} (QS-VERIFY-002)")
     module.exit_json(changed=wanted != held, key=seal.seal(given["run_key"], wanted))
 
 

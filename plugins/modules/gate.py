@@ -150,13 +150,13 @@ def main():
     try:
         soak_s = gates.seconds(given["soak"])
     except ValueError as error:
-        module.fail_json(msg=f"quorumshift_soak: {error} [QS-CONNECT-008]")
+        module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
 
     # A degraded cluster may be the very reason for a rollback.
     accepted = given["accept"] if gates.GATES[given["gate"]].rollback else None
     refused = gates.unverified(given["gate"], given["run"], given["verify"], given["verified"])
     if refused and not module.check_mode:
-        module.fail_json(msg=f"gate {given['gate']} stays closed: {refused}. Nothing was changed. [QS-VERIFY-002]")
+        module.fail_json(msg=f"gate {given['gate']} stays closed: {refused}. Nothing was changed. (QS-VERIFY-002)")
 
     def work():
         def gather():
@@ -169,7 +169,7 @@ def main():
             lasting = invariants.lasting(reading)
             if lasting:  # waiting fixes none of these
                 module.fail_json(
-                    msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed. [QS-VERIFY-002]"
+                    msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed. (QS-VERIFY-002)"
                 )
             health = invariants.broken(reading)
             if given["gate"] == "before_revert":
@@ -185,7 +185,7 @@ def main():
                 refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
                 if refused:  # waiting fixes none of these
                     module.fail_json(
-                        msg=f"finalizing is rejected: {'; '.join(refused)}. Nothing was changed. [QS-GATE-012]"
+                        msg=f"finalizing is rejected: {'; '.join(refused)}. Nothing was changed. (QS-GATE-012)"
                     )
             admits = phase.controllers(facts) if given["gate"] == "before_controllers" else ()
             gate_token = gates.make_token(given["gate"], detected.phase, given["run"], facts, admits)
@@ -196,7 +196,7 @@ def main():
 
         gate = gates.GATES[given["gate"]]
         result = module.wait(
-            gather, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) [QS-GATE-002]"
+            gather, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) (QS-GATE-002)"
         )
         if not result["done"]:
             result.pop("gate_token", None)

@@ -137,15 +137,15 @@ def awaited(module):
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
-            return [f"/migration is at {offset}, /controller is {owner} [QS-COPY-001]", *stopped()], {}
+            return [f"/migration is at {offset}, /controller is {owner} (QS-COPY-001)", *stopped()], {}
         # Compare versions, not offsets: a restored old tree may hold a higher offset. KRaftMigrationDriver ignores
         # changes below it, so the znode may stay the same for long; the count that follows detects this.
         still = first.setdefault("since", time.time())
         if version == first.setdefault("version", version) and time.time() - still < STILL_S:
-            return [f"/migration is at {offset} and has not changed yet [QS-COPY-001]", *stopped()], {}
+            return [f"/migration is at {offset} and has not changed yet (QS-COPY-001)", *stopped()], {}
         return [], {"offset": offset}
 
-    result = module.wait(gather, 0, module.params["timeout_s"], "the initial copy [QS-COPY-001]")
+    result = module.wait(gather, 0, module.params["timeout_s"], "the initial copy (QS-COPY-001)")
     result["carry"]["seen"] = first
     return {**result, "counted": counted(module)} if result["done"] else result
 
@@ -156,7 +156,7 @@ def compared(module):
     controllers = phase.controllers({"nodes": module.nodes})
     if not phase.longest_log(controllers):
         module.fail_json(
-            msg="no controller's metadata log could be read, so the initial copy cannot be counted [QS-COPY-002]"
+            msg="no controller's metadata log could be read, so the initial copy cannot be counted (QS-COPY-002)"
         )
     return initial_copy.detect(module.params["before"], module.params["after"], controllers)._asdict()
 

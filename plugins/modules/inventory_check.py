@@ -90,7 +90,7 @@ def main():
         supports_check_mode=True,
     )
     module.fail_json(
-        msg="inventory_check works by its action plugin only: call it from a playbook, not from a module. [QS-RUN-009]"
+        msg="inventory_check works by its action plugin only: call it from a playbook, not from a module. (QS-RUN-009)"
     )
 
 

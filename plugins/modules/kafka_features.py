@@ -189,7 +189,7 @@ def updated(module, admin, connections):
             if waited > given["wait_timeout_s"]:
                 module.fail_json(
                     msg=f"the levels are set, and after {waited:.0f} s these nodes do not serve them: "
-                    f"{'; '.join(behind)}. Check those nodes, then run again [QS-ADMIN-009]",
+                    f"{'; '.join(behind)}. Check those nodes, then run again (QS-ADMIN-009)",
                     changed=changed,
                     results=results,
                 )
@@ -210,7 +210,7 @@ def updated(module, admin, connections):
                 one["error"] = cause.name if cause else None
             listed = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
             done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
-            module.fail_json(msg=f"the controller refused the change: {listed}. {done} [QS-ADMIN-009]", results=results)
+            module.fail_json(msg=f"the controller refused the change: {listed}. {done} (QS-ADMIN-009)", results=results)
     if module.check_mode:
         return {**answer, "changed": True}
     return served(newest, True)

@@ -124,7 +124,7 @@ def main():
         module.exit_json(changed=False, **found)
     if found["active"]:
         module.fail_json(
-            msg=f"{service} runs on this host: its restart switches {home}. Nothing was changed. [QS-RESTART-004]",
+            msg=f"{service} runs on this host: its restart switches {home}. Nothing was changed. (QS-RESTART-004)",
             **found,
         )
     before = found["home"]["target"]
@@ -134,7 +134,7 @@ def main():
             home_link.switch(home, to)
             found = home_link.read(home, to, service, *node)
     except (OSError, ValueError, RestartError, run_lock_file.RunLockError) as error:
-        module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed. [QS-RESTART-004]")
+        module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed. (QS-RESTART-004)")
     module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)
 
 

@@ -197,7 +197,7 @@ def main():
     if unfit:
         module.fail_json(
             msg=f"quorumshift_waive is invalid: {'; '.join(unfit)}. It maps ids of checks to reasons, as in "
-            "{QS-CHECK-054: the watchdog is off that night}. Nothing was changed. [QS-CHECK-001]"
+            "{QS-CHECK-054: the watchdog is off that night}. Nothing was changed. (QS-CHECK-001)"
         )
     # {check id: seconds after which its finding is final}
     patience = {
@@ -220,7 +220,7 @@ def main():
         if blocking and not module.params["report_only"]:
             lines = [f"{finding['id']}: {advice.sentences(finding['seen'], finding['do'])}." for finding in blocking]
             module.fail_json(
-                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed. [QS-CHECK-001]", *lines]),
+                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed. (QS-CHECK-001)", *lines]),
                 **result,
             )
         return result

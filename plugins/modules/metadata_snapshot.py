@@ -160,7 +160,7 @@ def main():
         metadata_snapshot.LogError,
         metadata_snapshot.SnapshotError,
     ) as error:
-        module.fail_json(msg=message_ids.at_end(f"the snapshot of the metadata log failed: {error} [QS-VERIFY-006]"))
+        module.fail_json(msg=message_ids.at_end(f"the snapshot of the metadata log failed: {error} (QS-VERIFY-006)"))
 
 
 def present(given, check_mode=False):
@@ -169,7 +169,7 @@ def present(given, check_mode=False):
     directory = node.metadata_dir(node.read_properties(given["config_file"]))
     if not directory:
         raise metadata_snapshot.SnapshotError(
-            f"{given['config_file']} names neither metadata.log.dir nor log.dirs [QS-VERIFY-006]"
+            f"{given['config_file']} names neither metadata.log.dir nor log.dirs (QS-VERIFY-006)"
         )
     end_offset, timeout, since = given["end_offset"], given["timeout_s"], given.get("since")
     if check_mode:

@@ -373,7 +373,7 @@ def main():
     try:
         soak_s = gates.seconds(given["soak"])
     except ValueError as error:
-        module.fail_json(msg=f"quorumshift_soak: {error} [QS-CONNECT-008]")
+        module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
 
     def work():
         facts = module.facts(strict=False)

@@ -272,7 +272,7 @@ def main():
         needs, read = SUBSETS[subset]
         missing = [option for option in needs if not given[option]]
         if missing:
-            module.fail_json(msg=f"gather_subset {subset} needs {', '.join(missing)} [QS-CONNECT-008]")
+            module.fail_json(msg=f"gather_subset {subset} needs {', '.join(missing)} (QS-CONNECT-008)")
         try:
             facts_of_it, result_of_it = read(given)
         except (OSError, ValueError) as error:
@@ -343,14 +343,14 @@ def read_partition_epochs(given):
         return {}, {"partition_epochs": stopped_node.partition_epochs(given["config_file"])}
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER} [QS-ROLLBACK-005]"
+            f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER} (QS-ROLLBACK-005)"
         ) from None
 
 
 def read_replicas(given):
     """Return epochs and end offset of each replica of a stopped broker."""
     if not restart_steps.is_stopped(service.state(given["service"])):
-        raise ValueError(f"service {given['service']} runs; stop it before its replicas are read [QS-COPY-004]")
+        raise ValueError(f"service {given['service']} runs; stop it before its replicas are read (QS-COPY-004)")
     return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
 
 

@@ -298,7 +298,7 @@ def main():
             if given["content"] or not set(given["changes"] or {}) <= set(kind.may_change):
                 module.fail_json(
                     msg=f"a restart of kind {kind.name} changes {', '.join(kind.may_change) or 'no key'} of a "
-                    "properties file. Nothing was changed on this host. [QS-RESTART-003]"
+                    "properties file. Nothing was changed on this host. (QS-RESTART-003)"
                 )
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:
@@ -314,7 +314,7 @@ def main():
                 given["state_dir"], given["cluster_id"], given["restart_id"], given["seen_steps"], WATCH_S
             )
     except (restart_worker.RestartError, OSError, ValueError) as error:
-        module.fail_json(msg=f"the restart could not begin: {error} [QS-RESTART-011]")
+        module.fail_json(msg=f"the restart could not begin: {error} (QS-RESTART-011)")
     result = {
         key: record.get(key)
         for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress")

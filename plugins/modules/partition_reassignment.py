@@ -262,7 +262,7 @@ def main():
     )
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
         module.fail_json(
-            msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0 [QS-ADMIN-001]"
+            msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0 (QS-ADMIN-001)"
         )
     work = cancelled if module.params["state"] == "cancelled" else moved
     errors = reassignment.ReassignmentError, reassigner.RecordError, reassigner.Stalled
@@ -277,7 +277,7 @@ def wanted_of(given):
                 return reassignment.parsed(json.load(stream))
             except ValueError as error:
                 raise reassignment.ReassignmentError(
-                    f"{given['src']} is no reassignment file: {error} [QS-ADMIN-004]"
+                    f"{given['src']} is no reassignment file: {error} (QS-ADMIN-004)"
                 ) from error
     if given["document"] is not None:
         return reassignment.parsed(given["document"])
@@ -293,7 +293,7 @@ def existing(module, admin, wanted):
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
             f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
-            "Nothing was changed [QS-ADMIN-001]"
+            "Nothing was changed (QS-ADMIN-001)"
         )
     return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
 
@@ -364,7 +364,7 @@ def moved(module, admin, connections):
     if failed:
         listed = shown([f"{one}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(
-            msg=f"not every partition could be moved: {listed} [QS-ADMIN-006]", changed=changed, results=results
+            msg=f"not every partition could be moved: {listed} (QS-ADMIN-006)", changed=changed, results=results
         )
     return {**answer, "changed": changed, **waited}
 
@@ -432,7 +432,7 @@ def cancelled(module, admin, connections):
     if failed:
         listed = shown([f"{named(one)}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(
-            msg=f"not every reassignment could be cancelled: {listed} [QS-ADMIN-006]", changed=True, results=results
+            msg=f"not every reassignment could be cancelled: {listed} (QS-ADMIN-006)", changed=True, results=results
         )
     return {**answer, "changed": changed}
 

@@ -192,7 +192,7 @@ def gathered(given, admin, connections):
     if planned and in_flight:
         raise reassignment.ReassignmentError(
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
-            "them with state: cancelled [QS-ADMIN-001]"
+            "them with state: cancelled (QS-ADMIN-001)"
         )
     set_now, unread = reassigner.configs(admin)
     back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})

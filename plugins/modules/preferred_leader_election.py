@@ -126,7 +126,7 @@ def elected(module, admin):
             raise NotElected(
                 f"{len(left)} partitions have another leader than the preferred one for "
                 f"{module.params['wait_timeout_s']:.0f} s, the first: {named(first)} is led by {leader} ({why}). Wait "
-                "until its replicas are in sync, and run again [QS-ADMIN-007]"
+                "until its replicas are in sync, and run again (QS-ADMIN-007)"
             )
         time.sleep(POLL_S if left else 0)
     return result

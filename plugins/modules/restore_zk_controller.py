@@ -102,7 +102,7 @@ def main():
             why = "; ".join(troubles)
             module.fail_json(
                 msg=f"ZooKeeper's controller was not restored: {why}. {rollback.NO_CONTROLLER}. Nothing was "
-                "changed. [QS-ROLLBACK-004]"
+                "changed. (QS-ROLLBACK-004)"
             )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:

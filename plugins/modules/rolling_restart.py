@@ -328,7 +328,7 @@ def main():
     )
     state = module.params["state"]
     if state != "batches" and not module.params["kind"]:
-        module.fail_json(msg=f"kind is required with state {state} [QS-RESTART-002]")
+        module.fail_json(msg=f"kind is required with state {state} (QS-RESTART-002)")
     work = {"planned": planned, "batches": together}.get(state, awaited)
     module.run(lambda: work(module))
 
@@ -366,7 +366,7 @@ def planned(module):
             module.fail_json(msg=topics_found["error"])
         if given["canary"] and given["canary"] not in module.nodes:
             module.fail_json(
-                msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker [QS-RESTART-018]"
+                msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker (QS-RESTART-018)"
             )
     if of_brokers and topics_found["reached"]:
         min_isr = module.min_isr(partitions)
@@ -405,7 +405,7 @@ def awaited(module):
         verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         if verdict.lasting:
             module.fail_json(
-                msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed. [QS-PHASE-023]"
+                msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed. (QS-PHASE-023)"
             )
         troubles, more = verdict.troubles, {}
         if batch != planned_batch:
@@ -415,7 +415,7 @@ def awaited(module):
             if first and len(batch) > 1 and first["host"] in batch:
                 module.fail_json(
                     msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run "
-                    "again with -e restart_concurrency=1. Nothing was changed. [QS-RESTART-002]"
+                    "again with -e restart_concurrency=1. Nothing was changed. (QS-RESTART-002)"
                 )
             more.update({"first": first} if first else {})
         if batches.is_together(kind, batch) and batch and not (troubles or verdict.only_start or more):
@@ -443,11 +443,11 @@ def awaited(module):
 def waited_for(kind, batch):
     """Return what the module waits for, as words."""
     if batch:
-        return f"the moment when {', '.join(batch)} may be stopped [QS-RESTART-007]"
+        return f"the moment when {', '.join(batch)} may be stopped (QS-RESTART-007)"
     return (
-        "the cluster to be healthy after the restarts [QS-RESTART-007]"
+        "the cluster to be healthy after the restarts (QS-RESTART-007)"
         if kind.is_plain
-        else f"the restart to {kind.name} to settle [QS-RESTART-007]"
+        else f"the restart to {kind.name} to settle (QS-RESTART-007)"
     )
 
 
@@ -459,13 +459,13 @@ def reassignments(module):
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         ).in_flight()
     except (WireError, SecurityError, OtherCluster) as error:
-        return [f"whether reassignments are in flight could not be read: {error} [QS-RESTART-003]"]
+        return [f"whether reassignments are in flight could not be read: {error} (QS-RESTART-003)"]
     names = sorted(f"{topic}-{number}" for topic, number in found)
     if not names:
         return []
     return [
         f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
-        "kafka-reassign-partitions.sh --cancel [QS-RESTART-003]"
+        "kafka-reassign-partitions.sh --cancel (QS-RESTART-003)"
     ]
 
 
@@ -491,7 +491,7 @@ def require_no_throttles(module):
     if slow and not transitions.KINDS[module.params["kind"]].is_rollback:
         module.fail_json(
             msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was "
-            "changed. [QS-RESTART-003]"
+            "changed. (QS-RESTART-003)"
         )
     module.warn(f"replication is throttled: {sentences(seen, do)}.")
 

@@ -122,7 +122,7 @@ def main():
     except host_state.Held:
         module.fail_json(
             msg=f"the run lock stays open, because {restart_record.at_work(path)}. Run again when it has "
-            "ended [QS-RUN-006]"
+            "ended (QS-RUN-006)"
         )
 
 
@@ -141,7 +141,7 @@ def taken(path, given):
             waited = max(time.time() - began, 0.001)
         if waited >= given["timeout_s"]:
             raise run_lock_file.RunLockError(
-                f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)} [QS-RUN-003]"
+                f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)} (QS-RUN-003)"
             )
         if time.monotonic() >= slice_end:
             return {

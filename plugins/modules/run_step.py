@@ -82,7 +82,7 @@ def main():
         supports_check_mode=True,
     )
     module.fail_json(
-        msg="run_step works by its action plugin only: call it from a playbook, not from a module. [QS-RUN-005]"
+        msg="run_step works by its action plugin only: call it from a playbook, not from a module. (QS-RUN-005)"
     )
 
 

@@ -230,7 +230,7 @@ def main():
         if given["answer"].get("round", 0) > carry["answered"]:
             carry["answered"] = spark_submission.answer(given["input_dir"], given["nonce"], given["answer"])
     except (spark_submission.SubmissionError, seal.SealError, OSError) as error:
-        module.fail_json(msg=f"the Spark job could not be submitted: {error} [QS-VERIFY-002]")
+        module.fail_json(msg=f"the Spark job could not be submitted: {error} (QS-VERIFY-002)")
     waited = time.time() - carry["began"]
     end, wanted = spark_submission.watch(given["input_dir"], given["output_dir"], carry["answered"], SLICE_S)
     if wanted:

@@ -180,7 +180,7 @@ def settled(module):
     left = upgrade.left(upgrade.of_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode)
     if left:
         module.fail_json(
-            msg=f"the change to Kafka {given['to']} is not done: {'. '.join(left)}. Run again [QS-RESTART-004]"
+            msg=f"the change to Kafka {given['to']} is not done: {'. '.join(left)}. Run again (QS-RESTART-004)"
         )
     return {}
 
@@ -195,13 +195,13 @@ def versions(module):
     if left:
         module.fail_json(
             msg=f"{', '.join(left)} do not run Kafka {given['to']} yet, so the versions in use stay. Run this playbook "
-            "again. Nothing was changed by this task. [QS-RESTART-004]"
+            "again. Nothing was changed by this task. (QS-RESTART-004)"
         )
     needed = upgrade.token(given["cluster_id"] or facts["zookeeper"].get("cluster_id") or "", given["to"])
     if given["token"] not in ("", needed):
         module.fail_json(
             msg=f"upgrade_confirm is {given['token']}, and that of this step is {needed}. Nothing was "
-            "changed. [QS-RESTART-004]"
+            "changed. (QS-RESTART-004)"
         )
     nothing["controllers"] = [
         node["address"] for node in module.nodes.values() if node["role"] == transitions.CONTROLLER
@@ -261,7 +261,7 @@ def gathered(module):
         clients = connections.client, connections.controller_client
         return features.gather(admin, *clients, controllers, connections.timeout)
     except (WireError, OtherCluster) as error:
-        module.fail_json(msg=f"the features could not be read: {error}. Nothing was changed. [QS-RESTART-004]")
+        module.fail_json(msg=f"the features could not be read: {error}. Nothing was changed. (QS-RESTART-004)")
 
 
 if __name__ == "__main__":

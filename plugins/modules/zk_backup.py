@@ -223,7 +223,7 @@ def main():
     try:
         result = _run(module.params, module.check_mode)
     except backup_file.BackupBroken as error:
-        module.fail_json(msg=f"{error}. Take another backup [QS-BACKUP-002]", path=module.params["path"])
+        module.fail_json(msg=f"{error}. Take another backup (QS-BACKUP-002)", path=module.params["path"])
     except (
         addresses.AddressError,
         SecurityError,
@@ -240,7 +240,7 @@ def main():
         module.fail_json(
             msg=f"{result['path']} differs from ZooKeeper in {result['differ_count']} znode(s) without a later change: "
             f"{first['path']} {first['what']}. Find out what restores or edits ZooKeeper, then take another "
-            "backup [QS-BACKUP-002]",
+            "backup (QS-BACKUP-002)",
             **result,
         )
     module.exit_json(**result)
@@ -249,9 +249,9 @@ def main():
 def _run(params, check_mode):
     for name in ("window", "rounds", "connect_timeout", "timeout"):
         if params[name] <= 0:
-            raise backup_file.BackupError(f"{name} must be above 0 [QS-BACKUP-001]")
+            raise backup_file.BackupError(f"{name} must be above 0 (QS-BACKUP-001)")
     if params["max_rate"] is not None and params["max_rate"] <= 0:
-        raise backup_file.BackupError("max_rate must be above 0 [QS-BACKUP-001]")
+        raise backup_file.BackupError("max_rate must be above 0 (QS-BACKUP-001)")
     address = addresses.parse_zookeeper_connect(params["zookeeper_connect"])
     options = ZkSecurity.from_options(params["zookeeper_client"]).kazoo()
     wanted = params["cluster_id"]
@@ -277,7 +277,7 @@ def _verify(client, params, pace):
         found = backup_file.file_sha256(params["path"])
         if found != params["sha256"].lower():
             raise backup_file.BackupBroken(
-                f"{params['path']} has SHA-256 {found}, expected {params['sha256']}: it is another file [QS-BACKUP-002]"
+                f"{params['path']} has SHA-256 {found}, expected {params['sha256']}: it is another file (QS-BACKUP-002)"
             )
     return comparing.verify(client, params["path"], params["cluster_id"], **pace)
 

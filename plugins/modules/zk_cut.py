@@ -369,7 +369,7 @@ def begun(given):
 def ordered(given):
     """Refuse an order: the action plugin gives it."""
     raise cut_host.CutError(
-        f"the state {given['state']} is reached by the action plugin alone. Nothing was changed [QS-ZKMOVE-014]"
+        f"the state {given['state']} is reached by the action plugin alone. Nothing was changed (QS-ZKMOVE-014)"
     )
 
 
@@ -413,7 +413,7 @@ def awaited(given, directory, wanted, *good):
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
     raise cut_host.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
-        f"{found.get('reason') or found.get('waits') or 'no reason is known'}{log} [QS-ZKMOVE-014]"
+        f"{found.get('reason') or found.get('waits') or 'no reason is known'}{log} (QS-ZKMOVE-014)"
     )
 
 

@@ -205,7 +205,7 @@ def main():
     try:
         module.exit_json(changed=False, **work(module))
     except ERRORS as error:
-        module.fail_json(msg=f"the source could not be read: {why(error)}. {failed}. [QS-ZKMOVE-014]")
+        module.fail_json(msg=f"the source could not be read: {why(error)}. {failed}. (QS-ZKMOVE-014)")
 
 
 def why(error):
@@ -241,7 +241,7 @@ def owners_read(module):
             module.fail_json(
                 msg="the source is older than ZooKeeper 3.6, whose log does not list the znodes of a session that "
                 f"ends, and its snapshot cannot be read: {error}. Make another source host the first of the group "
-                "zookeeper_source. Nothing was cut. [QS-ZKMOVE-011]"
+                "zookeeper_source. Nothing was cut. (QS-ZKMOVE-011)"
             )
         return {"owners": None, "owners_zxid": 0}
     return {"owners": owners, "owners_zxid": zxid}
@@ -270,7 +270,7 @@ def checked(module):
         # The hosts may serve as observers again, and what the source has logged since is no finding
         module.fail_json(
             msg=f"the check ended less than {MARGIN_S:.0f} s before the deadline: the control node or the network was "
-            "too slow, or suspended. Each host undoes the cut by itself. Run again. [QS-ZKMOVE-014]"
+            "too slow, or suspended. Each host undoes the cut by itself. Run again. (QS-ZKMOVE-014)"
         )
     if found:
         module.fail_json(msg=f"{'. '.join(found)}. {HEAL}.")
@@ -298,7 +298,7 @@ def not_written_since(module):
             msg=f"a client wrote to the source after the promotion: {kafka_writes.text_of(found[0])}, and "
             f"{len(found) - 1} more. The destination lacks that. Find the client in the source's cons, move it to the "
             "destination, and repeat there what it did. Then run quorumshift.kafka.zk_migrate again with "
-            f"-e zk_migrate_accepted_zxid={found[-1].zxid} [QS-ZKMOVE-017]"
+            f"-e zk_migrate_accepted_zxid={found[-1].zxid} (QS-ZKMOVE-017)"
         )
     return {"exact": True, "notes": []}
 
@@ -355,7 +355,7 @@ def leader_zxid(status, own=0):
         errors = [f"{server}: {one['error']}" for server, one in sorted(status.items()) if one["error"]]
         raise ValueError(
             "none of the source's servers answers as its leader from this host. Its client ports must be reachable, "
-            f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)} [QS-ZKMOVE-011]"
+            f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)} (QS-ZKMOVE-011)"
         )
     return ensemble_cut.leader_zxid(status) or own
 
@@ -385,7 +385,7 @@ def bounded(given, last):
     if not stats:
         raise ValueError(
             f"{connect.chroot or '/'} does not exist on the source. Correct the chroot in its connect "
-            "string [QS-ZKMOVE-011]"
+            "string (QS-ZKMOVE-011)"
         )
     newest = max(((max(one.czxid, one.mzxid, one.pzxid), path) for path, one in stats), default=(0, ""))
     found = kafka_writes.bounded(last, newest[0], leader)

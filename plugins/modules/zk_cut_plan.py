@@ -174,7 +174,7 @@ def planned(module):
     timeouts = [one for host in given["hosts"].values() for one in host["server"]["timeouts_ms"]]
     if not timeouts:
         module.fail_json(
-            msg=refusal(found, "no session lives on a destination server. Restart the brokers on it [QS-ZKMOVE-011]")
+            msg=refusal(found, "no session lives on a destination server. Restart the brokers on it (QS-ZKMOVE-011)")
         )
     znodes = max(host["server"]["znodes"] for host in given["hosts"].values())
     plan = ensemble_cut.plan(timeouts, znodes, given["answer_s"])

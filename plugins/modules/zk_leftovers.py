@@ -138,7 +138,7 @@ def require_own_ensemble(module, client, servers):
             msg=f"these servers are not an ensemble of their own, with one leader and the ids {sorted(ids)}: "
             f"{advice.shown([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the session is of "
             f"server {creator}. Promote the destination first with quorumshift.kafka.zk_migrate, start its servers, "
-            "and give them as zk_migrate_destination_connect. Nothing was removed. [QS-ZKMOVE-013]"
+            "and give them as zk_migrate_destination_connect. Nothing was removed. (QS-ZKMOVE-013)"
         )
 
 
@@ -158,7 +158,7 @@ def require_own_servers(module, servers):
     if found:
         module.fail_json(
             msg=f"{'. '.join(found)}. Each server that the brokers know must be one of the new ensemble: another one "
-            "could take their writes to the source. [QS-ZKMOVE-008]"
+            "could take their writes to the source. (QS-ZKMOVE-008)"
         )
 
 
@@ -170,7 +170,7 @@ def require_no_session(module, nodes):
         module.fail_json(
             msg=f"{len(owned)} leftovers are ephemeral, the first {path} of session 0x{session & (1 << 64) - 1:x}: an "
             "application uses the destination. Find it in cons of the destination's servers, connect it to the source, "
-            "and run again. Nothing was removed. [QS-ZKMOVE-013]"
+            "and run again. Nothing was removed. (QS-ZKMOVE-013)"
         )
 
 
@@ -196,7 +196,7 @@ def remove(module, writer, paths):
                 module.fail_json(
                     msg=f"{path} could not be removed ({type(error).__name__}). NoAuthError: give zookeeper_client an "
                     "account that may delete it, such as super. NotEmptyError: an application still writes there. "
-                    "Run again: what is removed stays so. [QS-ZKMOVE-013]",
+                    "Run again: what is removed stays so. (QS-ZKMOVE-013)",
                     changed=True,
                 )
 

@@ -170,7 +170,7 @@ def main():
         except backup_file.BackupBroken as error:
             module.fail_json(
                 msg=f"{error}. Nothing was restored. Set quorumshift_restore_from to the other backup host, or "
-                "quorumshift_restore_backup to an older backup [QS-COPY-004]"
+                "quorumshift_restore_backup to an older backup (QS-COPY-004)"
             )
         except (backup_file.BackupError, znodes.ZnodeError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was restored.")
@@ -188,7 +188,7 @@ def compare_or_restore(module, client):
     found = backup_file.file_sha256(given["path"])
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(
-            msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored. [QS-COPY-004]"
+            msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored. (QS-COPY-004)"
         )
     facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
     refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
@@ -223,7 +223,7 @@ def compare_or_restore(module, client):
         module.fail_json(
             msg=f"the token given is {given['token']!r}, expected {token!r}: it is of another backup, or other users "
             "and permissions would be brought back. Nothing was restored. Run quorumshift.kafka.restore_zookeeper "
-            "without quorumshift_restore_token: it lists them [QS-COPY-004]"
+            "without quorumshift_restore_token: it lists them (QS-COPY-004)"
         )
     troubles = appeared(restore, given["known"])
     if troubles:
@@ -239,7 +239,7 @@ def admitted(module):
     facts = module.facts(partitions=False)
     seen = phase.detect(facts)
     if seen.phase not in gates.GATES["before_revert"].phases:
-        module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status [QS-COPY-004]")
+        module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status (QS-COPY-004)")
     brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
     return gates.make_token("before_revert", seen.phase, module.params["run"], facts, brokers)
 
@@ -248,17 +248,17 @@ def appeared(restore, known):
     """Return why the tree is not the one that was planned, None if it is."""
     alive, new = restore.alive(), sorted(set(restore.later) - set(known))
     if alive:
-        what = f"a process that is not stopped holds {advice.shown(alive)} in ZooKeeper [QS-COPY-004]"
+        what = f"a process that is not stopped holds {advice.shown(alive)} in ZooKeeper (QS-COPY-004)"
     elif new:
         what = (
             f"{advice.shown(new)} appeared in ZooKeeper after the restore was planned, and the backup "
-            "lacks it [QS-COPY-004]"
+            "lacks it (QS-COPY-004)"
         )
     else:
         return None
     return (
         f"{what}. Nothing was restored. Find the process that writes there and stop it. Then run "
-        "quorumshift.kafka.restore_zookeeper without quorumshift_restore_token: it plans again [QS-COPY-004]"
+        "quorumshift.kafka.restore_zookeeper without quorumshift_restore_token: it plans again (QS-COPY-004)"
     )
 
 

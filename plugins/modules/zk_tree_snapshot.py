@@ -124,10 +124,10 @@ def main():
         module.exit_json(**work(module.params, module.check_mode))
     except KeyError as error:
         module.fail_json(
-            msg=f"{module.params['config_file']} has no {error.args[0]}. Add it, and run again. [QS-ZKMOVE-012]"
+            msg=f"{module.params['config_file']} has no {error.args[0]}. Add it, and run again. (QS-ZKMOVE-012)"
         )
     except (OSError, PropertiesError, ZooKeeperFileError, archives.SnapshotError) as error:
-        why = f"the files of this host's ZooKeeper server could not be read: {error}. [QS-ZKMOVE-012]"
+        why = f"the files of this host's ZooKeeper server could not be read: {error}. (QS-ZKMOVE-012)"
         module.fail_json(msg=message_ids.at_end(why))
 
 

@@ -112,14 +112,14 @@ class QuorumshiftAction(ActionBase):
                 result["msg"] = mask(result["msg"])
         except OSError as error:
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again [QS-HOST-002]"})
+            result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again (QS-HOST-002)"})
         except AnsibleConnectionFailure as error:
             if self._task.ignore_unreachable:
                 raise
             # As a failure it reaches the step's rescue, and ends the playbook: Ansible starts the next play after an
             # unreachable host, and runs no rescue for it.
             said = ". ".join(filter(None, [" ".join(str(error).split()), self.advice_if_unreachable()]))
-            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said} [QS-RUN-004]")})
+            result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said} (QS-RUN-004)")})
         except Exception as error:
             result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
@@ -144,17 +144,17 @@ class QuorumshiftAction(ActionBase):
             oldest = ".".join(map(str, OLDEST_ANSIBLE))
             return (
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
-                f"pip install 'ansible-core>={oldest}'. Nothing was changed [QS-RUN-010]"
+                f"pip install 'ansible-core>={oldest}'. Nothing was changed (QS-RUN-010)"
             )
         if self.vars.get("ansible_limit"):
-            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED} [QS-RUN-011]"
+            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED} (QS-RUN-011)"
         tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
         # Tasks of the collection have no tags of their own, so skipping other tags, as molecule does, excludes none.
         tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
         if tags:
-            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED} [QS-RUN-011]"
+            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
         if context.CLIARGS.get("start_at_task"):
-            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED} [QS-RUN-011]"
+            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
         return self._after_failure() or self._unlocked()
 
     def _after_failure(self) -> str | None:
@@ -171,7 +171,7 @@ class QuorumshiftAction(ActionBase):
             return None
         return (
             "This run does not hold the run lock of the cluster, so it may change nothing. Nothing was "
-            "changed [QS-RUN-005]"
+            "changed (QS-RUN-005)"
         )
 
     def _journals(self) -> bool:
@@ -340,7 +340,7 @@ class QuorumshiftAction(ActionBase):
         if "bootstrap_servers" in self.FILLS and not filled.get("bootstrap_servers"):
             raise AnsibleActionFail(
                 "quorumshift_bootstrap_servers is not set. Set it in the inventory, for the group all. "
-                "Nothing was changed. [QS-CONNECT-002]"
+                "Nothing was changed. (QS-CONNECT-002)"
             )
         return filled
 
@@ -445,9 +445,9 @@ def number(value: Any) -> Any:
 def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
-        return "--limit or --start-at-task excluded it [QS-PHASE-006]"
+        return "--limit or --start-at-task excluded it (QS-PHASE-006)"
     said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
-    return said if gathered.get("unreachable") else f"its facts could not be read: {said} [QS-PHASE-006]"
+    return said if gathered.get("unreachable") else f"its facts could not be read: {said} (QS-PHASE-006)"
 
 
 def reason(host: str, text: Any) -> str:

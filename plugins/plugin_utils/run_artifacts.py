@@ -34,7 +34,7 @@ class RunArtifacts:
     def __init__(self, root: str, cluster_id: str, run: str):
         for name in (cluster_id, run):
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts [QS-PHASE-005]")
+                raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts (QS-PHASE-005)")
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
         self.page = os.path.join(self.directory, PAGE)
@@ -78,7 +78,7 @@ class RunArtifacts:
             content = json.dumps(mask_all(json.loads(content)), indent=1)
         path = os.path.join(self.directory, name)
         if os.path.isabs(name) or ".." in name.split("/"):  # it may hold a host's name of the inventory
-            raise OSError(errno.EINVAL, "is outside of the run's directory [QS-PHASE-005]", path)
+            raise OSError(errno.EINVAL, "is outside of the run's directory (QS-PHASE-005)", path)
         self._private(os.path.dirname(path))
         with self._writing(path), open(path + UNFINISHED, "w", encoding="utf-8", opener=private) as stream:
             stream.write(content)

@@ -67,7 +67,7 @@ def submit_options(master: str | None, conf: Mapping[str, Any], options: list[st
                 "quorumshift_spark_conf or quorumshift_spark_options holds a secret, which every user of the Spark "
                 f"host could read in the command line: {part.partition('=')[0]}. Put it into "
                 "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
-                '["--properties-file", "FILE"]. Then run again [QS-VERIFY-002]'
+                '["--properties-file", "FILE"]. Then run again (QS-VERIFY-002)'
             )
     return given
 
@@ -150,7 +150,7 @@ class Job(abc.ABC):
                 raise AnsibleActionFail(
                     f"{path} is not the file that the job wrote: its SHA-256 is not the one in result.json. It was "
                     "changed or copied incompletely. The baseline was not replaced. Run the playbook "
-                    "again [QS-VERIFY-001]"
+                    "again (QS-VERIFY-001)"
                 )
         for name in self.BASELINE:
             os.makedirs(self._kept, mode=0o700, exist_ok=True)
@@ -169,7 +169,7 @@ class Job(abc.ABC):
         if missing:
             raise AnsibleActionFail(
                 f"the baseline in {self._kept} lacks {missing[0]}: it was copied incompletely, or an earlier release "
-                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept} [QS-VERIFY-001]"
+                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept} (QS-VERIFY-001)"
             )
         for name in self.BASELINE:
             self.action.upload(os.path.join(self._kept, name), f"{input_dir}/{name}")
@@ -202,7 +202,7 @@ class MetadataParity(Job):
     def refuse(self) -> None:
         if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
             raise AnsibleActionFail(
-                "the metadata log was not read: no controller answers as the quorum's leader [QS-VERIFY-002]"
+                "the metadata log was not read: no controller answers as the quorum's leader (QS-VERIFY-002)"
             )
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
@@ -277,7 +277,7 @@ class MetadataParity(Job):
         if not zxid:
             raise AnsibleActionFail(
                 f"ZooKeeper did not answer, so nothing shows whether its files in {data_dir} are current. Start it, or "
-                "check quorumshift_zookeeper_connect, and run the playbook again. Nothing was compared. [QS-VERIFY-002]"
+                "check quorumshift_zookeeper_connect, and run the playbook again. Nothing was compared. (QS-VERIFY-002)"
             )
         return {
             "data_dir": str(data_dir),

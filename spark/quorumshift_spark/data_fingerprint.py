@@ -79,7 +79,7 @@ class _Run:
         self.job, self.result, self.views, self.bounds = job, result, job.view_options, job.bounds
         self.settings = _settings(job.own["fingerprint"] or {})
         if not (self.views.get(CLUSTER) or {}).get("bootstrap_servers"):
-            raise jobs.JobError(f"'views.{CLUSTER}.bootstrap_servers' is missing [QS-VERIFY-004]")
+            raise jobs.JobError(f"'views.{CLUSTER}.bootstrap_servers' is missing (QS-VERIFY-004)")
 
     @contextmanager
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:
@@ -177,7 +177,7 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
         found = cluster.metadata()
         if found.cluster_id != job.cluster_id:
             raise jobs.JobError(
-                f"{servers} is cluster {found.cluster_id}, the job is for {job.cluster_id} [QS-VERIFY-004]"
+                f"{servers} is cluster {found.cluster_id}, the job is for {job.cluster_id} (QS-VERIFY-004)"
             )
         hidden = cluster.hidden(found)
         now = Coordinators(cluster.groups(), cluster.transactions(found), cluster.retentions(found))
@@ -316,7 +316,7 @@ def _baseline(run_state: _Run) -> Fingerprint | None:
         was = store.read(path)
         if was.cluster_id != job.cluster_id:
             raise jobs.JobError(
-                f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job.cluster_id} [QS-VERIFY-004]"
+                f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job.cluster_id} (QS-VERIFY-004)"
             )
         view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
     return was
@@ -373,15 +373,15 @@ def _settings(given: Mapping[str, Any]) -> Dict[str, Any]:
     unknown = sorted(given.keys() - _FINGERPRINT_DEFAULTS)
     if unknown:
         keys = ", ".join(_FINGERPRINT_DEFAULTS)
-        raise jobs.JobError(f"unknown key 'fingerprint.{unknown[0]}'; the keys are {keys} [QS-VERIFY-004]")
+        raise jobs.JobError(f"unknown key 'fingerprint.{unknown[0]}'; the keys are {keys} (QS-VERIFY-004)")
     settings = {**_FINGERPRINT_DEFAULTS, **given}
     if not 1 <= int(settings["chunk_offsets"]) <= 1 << 31:
-        raise jobs.JobError(f"fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid [QS-VERIFY-004]")
+        raise jobs.JobError(f"fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid (QS-VERIFY-004)")
     for number, sample in enumerate(settings["samples"]):
         why = _invalid_sample(sample)
         if why:
             raise jobs.JobError(
-                f"fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why} [QS-VERIFY-004]"
+                f"fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why} (QS-VERIFY-004)"
             )
     return settings
 
@@ -389,18 +389,18 @@ def _settings(given: Mapping[str, Any]) -> Dict[str, Any]:
 def _invalid_sample(sample: Any) -> str | None:
     """Return why a class of topics is not valid, None if it is."""
     if not isinstance(sample, dict) or not isinstance(sample.get("topics"), list) or not sample["topics"]:
-        return "it needs 'topics', a list of patterns [QS-VERIFY-004]"
+        return "it needs 'topics', a list of patterns (QS-VERIFY-004)"
     if set(sample) - {"topics", "last", "percent", "seed"} or ("last" in sample) == ("percent" in sample):
-        return "besides 'topics' it takes either 'last' or 'percent', and with that 'seed' [QS-VERIFY-004]"
+        return "besides 'topics' it takes either 'last' or 'percent', and with that 'seed' (QS-VERIFY-004)"
     if "last" in sample:
         return (
             None
             if isinstance(sample["last"], int) and sample["last"] > 0
-            else "'last' must be a number of records [QS-VERIFY-004]"
+            else "'last' must be a number of records (QS-VERIFY-004)"
         )
     valid = (
         isinstance(sample["percent"], (int, float))
         and 0 < sample["percent"] <= 100
         and isinstance(sample.get("seed", 0), int)
     )
-    return None if valid else "'percent' must be above 0 and at most 100, 'seed' an integer [QS-VERIFY-004]"
+    return None if valid else "'percent' must be above 0 and at most 100, 'seed' an integer (QS-VERIFY-004)"

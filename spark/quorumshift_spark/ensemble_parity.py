@@ -76,11 +76,11 @@ class _Run:
             self.chroot = str(self.given["chroot"])
             self.sides = {f"{server['side']}:{server['name']}": server for server in self.given["servers"]}
         except (KeyError, TypeError) as error:
-            raise jobs.JobError(f"views: {error} is missing [QS-VERIFY-004]") from None
+            raise jobs.JobError(f"views: {error} is missing (QS-VERIFY-004)") from None
         unknown = {server["side"] for server in self.sides.values()} - {SOURCE, DESTINATION}
         if unknown:
             raise jobs.JobError(
-                f"views.servers: side is {sorted(unknown)[0]!r}, not {SOURCE} or {DESTINATION} [QS-VERIFY-004]"
+                f"views.servers: side is {sorted(unknown)[0]!r}, not {SOURCE} or {DESTINATION} (QS-VERIFY-004)"
             )
         self.cut = self.given.get("cut")
 
@@ -111,7 +111,7 @@ class _Run:
             return trees.Files(view, f"{server['data_dir']}/version-2", f"{logs}/version-2", processed)
         if not (server.get("archive") and server.get("sha256")):
             raise jobs.JobError(
-                f"views.servers: {view} needs either 'data_dir', or 'archive' with its 'sha256' [QS-VERIFY-004]"
+                f"views.servers: {view} needs either 'data_dir', or 'archive' with its 'sha256' (QS-VERIFY-004)"
             )
         directory = os.path.join(unpacked, view.replace(":", "-"))
         try:
@@ -133,7 +133,7 @@ class _Run:
                 entry["state"] = {"last_zxid": _hex(ends[view])}
             except (zk_log.ZooKeeperFileError, OSError) as error:
                 entry["error"] = str(error)
-                raise jobs.ViewError(f"{view}: {error}. Take its files anew and run again [QS-VERIFY-003]") from None
+                raise jobs.ViewError(f"{view}: {error}. Take its files anew and run again (QS-VERIFY-003)") from None
         after = self.cut is not None
         common = [ends[view] for view in (destination if after else ends)]
         zxid = self.given.get("zxid") or min(common, default=0)
@@ -188,7 +188,7 @@ class _Run:
         if not self.job.ship:
             return files
         if not files.archive:
-            raise jobs.JobError("executors do not share the driver's files: give archives [QS-VERIFY-004]")
+            raise jobs.JobError("executors do not share the driver's files: give archives (QS-VERIFY-004)")
         with open(files.archive, "rb") as file:
             return files._replace(snapshots="", logs="", content=file.read())
 

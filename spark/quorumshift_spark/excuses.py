@@ -259,13 +259,13 @@ class Evidence:
         if end_offset > last and (now is None or now == epoch):
             return None
         found = (
-            f"is of epoch {now}, at the baseline it was of epoch {epoch} [QS-VERIFY-001]"
+            f"is of epoch {now}, at the baseline it was of epoch {epoch} (QS-VERIFY-001)"
             if end_offset > last
-            else "is gone [QS-VERIFY-001]"
+            else "is gone (QS-VERIFY-001)"
         )
         return (
             f"the record at offset {last} of the metadata log {found}: committed records were lost, or this is the log "
-            f"of another quorum. Compare the logs of all controllers before you go on. {_NEW_BASELINE} [QS-VERIFY-001]"
+            f"of another quorum. Compare the logs of all controllers before you go on. {_NEW_BASELINE} (QS-VERIFY-001)"
         )
 
     def is_of_another_log(self) -> bool:

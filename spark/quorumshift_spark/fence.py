@@ -43,7 +43,7 @@ class Fencing:
             return self._fenced()
         except probe.ZooKeeperError as error:
             raise jobs.ViewError(
-                f"view zookeeper could not be read again: {error}. Run the playbook again [QS-VERIFY-003]"
+                f"view zookeeper could not be read again: {error}. Run the playbook again (QS-VERIFY-003)"
             ) from error
 
     def _fenced(self) -> Fence:

@@ -118,7 +118,7 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         with open(path, encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise JobError(
-                    f"{path} holds secrets and other users can read it. Run: chmod 600 {path} [QS-VERIFY-004]"
+                    f"{path} holds secrets and other users can read it. Run: chmod 600 {path} (QS-VERIFY-004)"
                 )
             given = json.load(file)
     except OSError as error:
@@ -126,16 +126,16 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
     except ValueError as error:
         raise error if isinstance(error, JobError) else JobError(f"{path} is not JSON") from None
     if not isinstance(given, dict):
-        raise JobError(f"{path} is not a JSON object [QS-VERIFY-004]")
+        raise JobError(f"{path} is not a JSON object (QS-VERIFY-004)")
     for name, kind in _TYPES.items():
         is_needed = not own or name not in _OPTIONAL or name in given
         if is_needed and (not isinstance(given.get(name), kind) or not given[name]):
-            raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__} [QS-VERIFY-004]")
+            raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__} (QS-VERIFY-004)")
     unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", "accept_unverified_copy", *own}
     unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
-        raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r} [QS-VERIFY-004]")
+        raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r} (QS-VERIFY-004)")
     return Job(
         os.path.dirname(os.path.abspath(path)),
         given["nonce"],
@@ -163,9 +163,9 @@ def _digest_key(path: str) -> bytes:
         with open(path, "rb") as file:
             key = file.read().strip()
     except OSError as error:
-        raise JobError(f"digest_key_file {path}: {error.strerror or error} [QS-VERIFY-004]") from None
+        raise JobError(f"digest_key_file {path}: {error.strerror or error} (QS-VERIFY-004)") from None
     if len(key) < 16:
-        raise JobError(f"digest_key_file {path} holds fewer than 16 bytes [QS-VERIFY-004]")
+        raise JobError(f"digest_key_file {path} holds fewer than 16 bytes (QS-VERIFY-004)")
     return key
 
 
@@ -206,7 +206,7 @@ def views(job: Job) -> List[View]:
                 for of in sorted(baseline.about(path)["states"])
             ]
     except KeyError as error:
-        raise JobError(f"views: {error.args[0]!r} is missing [QS-VERIFY-004]") from None
+        raise JobError(f"views: {error.args[0]!r} is missing (QS-VERIFY-004)") from None
     except (TypeError, ValueError) as error:
         raise JobError(f"views: {error}") from None
     return created
@@ -274,7 +274,7 @@ def copy_source(job: Job) -> CopySource | None:
         secrets = _encoder_secrets(job.view_options.get("zookeeper") or {})
         return CopySource(files, int(given["before"]), "", given["chroot"], job.cluster_id, digests, secrets)
     except KeyError as error:
-        raise JobError(f"views.copy_source: {error.args[0]!r} is missing [QS-VERIFY-004]") from None
+        raise JobError(f"views.copy_source: {error.args[0]!r} is missing (QS-VERIFY-004)") from None
 
 
 def log_name(entry: Dict[str, Any]) -> str:
@@ -291,11 +291,11 @@ def logs_not_read(job: Job) -> Dict[str, str]:
 def log_source(given: Dict[str, Any]) -> LogSource:
     """Return the source for {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
     if not isinstance(given.get("end_offset"), int):
-        raise JobError("metadata_log.end_offset is missing: give the high watermark of the quorum [QS-VERIFY-004]")
+        raise JobError("metadata_log.end_offset is missing: give the high watermark of the quorum (QS-VERIFY-004)")
     if bool(given.get("archive")) == bool(given.get("directory")) or bool(given.get("archive")) != bool(
         given.get("sha256")
     ):
-        raise JobError("metadata_log: give either 'directory', or 'archive' with its 'sha256' [QS-VERIFY-004]")
+        raise JobError("metadata_log: give either 'directory', or 'archive' with its 'sha256' (QS-VERIFY-004)")
     return LogSource(given["end_offset"], given.get("directory"), given.get("archive"), given.get("sha256"))
 
 

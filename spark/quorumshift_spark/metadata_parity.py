@@ -232,7 +232,7 @@ class _Run:
             return view.reread(keys)
         except Exception as error:
             raise jobs.ViewError(
-                f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again [QS-VERIFY-003]"
+                f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again (QS-VERIFY-003)"
             ) from error
 
     def _reaches(self, view: LiveView, end_offset: int) -> bool:

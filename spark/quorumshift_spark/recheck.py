@@ -249,7 +249,7 @@ def _undecided_because(comparison, sides, outcomes, fence, same, fresh):
         proven = fresh >= STABLE or _is_before(sides.get(comparison.left), fence)
         return None if proven else _may_be_newer(comparison, fence)
     if same < STABLE:
-        return f"{comparison.right}: the same in {same} of {STABLE} readings in a row [QS-VERIFY-001]"
+        return f"{comparison.right}: the same in {same} of {STABLE} readings in a row (QS-VERIFY-001)"
     if family(comparison.left) != rules.LOG or fresh >= STABLE:
         return None
     agreed = any(

@@ -419,12 +419,12 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     :arg zookeeper_mode: names of the broker views whose broker runs in ZooKeeper mode.
     """
     if gate not in GATES:
-        raise PlanError(f"unknown gate {gate!r}; the gates are {', '.join(GATES)} [QS-VERIFY-004]")
+        raise PlanError(f"unknown gate {gate!r}; the gates are {', '.join(GATES)} (QS-VERIFY-004)")
     needs = GATES[gate].needs
     families = {family(name) for name in kinds}
     missing = [name for name in needs if name not in families]
     if missing:
-        raise PlanError(f"gate {gate} needs the view {missing[0]}, which is missing in job.json [QS-VERIFY-004]")
+        raise PlanError(f"gate {gate} needs the view {missing[0]}, which is missing in job.json (QS-VERIFY-004)")
     decides = deciding(gate, kinds)
     comparisons = []
 

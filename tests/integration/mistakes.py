@@ -28,7 +28,7 @@ REACHED = re.compile(
     r"TASK \[[^\n]*Read the node\][^\n]*\n(?:(?!TASK |PLAY )[^\n]*\n)*?(?:ok: |fatal: \[\w+\]: UNREACHABLE)"
 )
 UNTOUCHED = "Nothing was changed"
-ENDED = re.compile(r"\[QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\](?:\"|\n)")
+ENDED = re.compile(r"\(QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\)(?:\"|\n)")
 LONGEST = 600  # of one problem's text, in characters
 INVENTORY: dict[str, Any] = {
     "all": {

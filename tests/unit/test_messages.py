@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -57,7 +58,7 @@ def test_an_id_is_in_a_text_once_and_at_its_end(texts):
     for path in messages.sources():
         for _node, template in messages._templates(ast.parse(path.read_text(encoding="utf-8"))):
             if message_ids.of(template) and "\n" not in template:
-                assert re.search(r"\[QS-[A-Z]+-\d{3}\]$", template), f"{path}: {template}"
+                assert re.search(r"\(QS-[A-Z]+-\d{3}\)$", template), f"{path}: {template}"
                 assert len(message_ids.of(template)) == 1, f"{path}: {template}"
     assert len(texts) > 700
 
@@ -72,7 +73,7 @@ def first(number):
 def second(module):
     module.fail_json(msg="it does not go on " + module.name)
     module.fail_json(msg=f"{module.why}. Nothing was changed.")
-    module.fail_json(msg="it has one [QS-RUN-001]")
+    module.fail_json(msg="it has one (QS-RUN-001)")
 
 def third():
     yield Finding(f"{1} was found", "do something about it")
@@ -126,12 +127,12 @@ def test_texts_are_of_playbooks_roles_modules_and_spark(texts):
 @pytest.mark.parametrize(
     ("text", "ended"),
     [
-        ("a broker is down [QS-PHASE-012]", "a broker is down [QS-PHASE-012]"),
-        ("a [QS-A-001]; b [QS-A-002]. Nothing was changed.", "a; b. Nothing was changed. [QS-A-001 QS-A-002]"),
-        ("gate: a [QS-A-001]; a [QS-A-001] [QS-B-001]", "gate: a; a [QS-A-001 QS-B-001]"),
-        ("a [QS-A-001 QS-B-001] b", "a b [QS-A-001 QS-B-001]"),
-        ("first\nlog line [QS-A-001]\n", "first\nlog line [QS-A-001]"),
-        ("[::1]:9092 is no QS-A-001 [QS-1]", "[::1]:9092 is no QS-A-001 [QS-1]"),
+        ("a broker is down (QS-PHASE-012)", "a broker is down (QS-PHASE-012)"),
+        ("a (QS-A-001); b (QS-A-002). Nothing was changed.", "a; b. Nothing was changed. (QS-A-001 QS-A-002)"),
+        ("gate: a (QS-A-001); a (QS-A-001) (QS-B-001)", "gate: a; a (QS-A-001 QS-B-001)"),
+        ("a (QS-A-001 QS-B-001) b", "a b (QS-A-001 QS-B-001)"),
+        ("first\nlog line (QS-A-001)\n", "first\nlog line (QS-A-001)"),
+        ("[::1]:9092 is no QS-A-001 (QS-1)", "[::1]:9092 is no QS-A-001 (QS-1)"),
         ("", ""),
     ],
 )
@@ -140,28 +141,34 @@ def test_all_ids_are_at_the_end_once(text, ended):
 
 
 def test_a_text_without_an_id_gets_the_one_given():
-    assert message_ids.at_end("template error", message_ids.NO_ID) == "template error [QS-HOST-001]"
-    assert message_ids.at_end("a [QS-A-001]", message_ids.NO_ID) == "a [QS-A-001]"
+    assert message_ids.at_end("template error", message_ids.NO_ID) == "template error (QS-HOST-001)"
+    assert message_ids.at_end("a (QS-A-001)", message_ids.NO_ID) == "a (QS-A-001)"
     assert message_ids.at_end("", message_ids.NO_ID) == ""
 
 
+def test_a_command_that_is_pasted_with_its_id_does_not_run(tmp_path):
+    command = message_ids.at_end(f"touch {tmp_path}/ran && touch {tmp_path}/ran", message_ids.NO_ID)
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
+    assert ended.returncode == 2 and "syntax error" in ended.stderr and not list(tmp_path.iterdir())
+
+
 def test_a_sentence_goes_on_after_a_message():
-    assert message_ids.unended("It is. [QS-A-001]") == "It is [QS-A-001]"
+    assert message_ids.unended("It is. (QS-A-001)") == "It is (QS-A-001)"
     assert message_ids.unended(" It is. ") == "It is"
 
 
 def test_masking_keeps_ids_and_a_secret_hides_none():
-    text = "the command failed: password=hunter2 and more [QS-A-001]. Nothing was changed."
-    assert mask(text).endswith(" [QS-A-001]") and "hunter2" not in mask(text)
+    text = "the command failed: password=hunter2 and more (QS-A-001). Nothing was changed."
+    assert mask(text).endswith(" (QS-A-001)") and "hunter2" not in mask(text)
 
 
 def test_a_run_knows_its_refusals_by_their_id():
     events = [
-        {"kind": "event", "name": "failed", "host": "b1", "task": "Restart", "reason": "disk full. [QS-HOST-001]"}
+        {"kind": "event", "name": "failed", "host": "b1", "task": "Restart", "reason": "disk full. (QS-HOST-001)"}
     ]
     refused = run_outcome.refusal(events, "a step", ["b1"])
     assert message_ids.of(refused) == ["QS-HOST-001", run_outcome.REFUSED] and run_outcome.is_refusal(refused)
     assert run_outcome.is_refusal(message_ids.at_end(mask(refused), message_ids.NO_ID))
     # the failure itself, and one that quotes a refusal
-    assert not run_outcome.is_refusal("disk full. [QS-HOST-001]")
-    assert not run_outcome.is_refusal(f"{refused}: b2 [QS-RUN-004]") and not run_outcome.is_refusal(None)
+    assert not run_outcome.is_refusal("disk full. (QS-HOST-001)")
+    assert not run_outcome.is_refusal(f"{refused}: b2 (QS-RUN-004)") and not run_outcome.is_refusal(None)

@@ -79,7 +79,7 @@ def test_a_broker_without_an_answer_that_has_the_last_replica_in_sync_is_not_sto
     result = admit(facts)
     assert not result["done"] and "gate_token" not in result
     assert any(text.startswith("b2 does not answer") for text in result["troubles"])
-    assert "1 partition under-replicated: orders-0 [QS-GATE-005]" in result["troubles"]
+    assert "1 partition under-replicated: orders-0 (QS-GATE-005)" in result["troubles"]
     assert "journalctl -u kafka.service" in result["do"]
 
 
@@ -184,7 +184,7 @@ def test_without_a_leader_the_batch_is_the_plans():
     facts = recorded.facts("dual_write")
     facts["quorum"] = {"reached": False, "error": "c1: NOT_LEADER"}
     result = admit(facts, "controller_final", ["c1"])
-    assert result["troubles"] == ["the quorum has no leader: c1: NOT_LEADER [QS-GATE-008]"] and "first" not in result
+    assert result["troubles"] == ["the quorum has no leader: c1: NOT_LEADER (QS-GATE-008)"] and "first" not in result
 
 
 # The conditions of the whole cluster hold at each admission ----------------------------------------------------------
@@ -209,7 +209,7 @@ def test_a_stray_directory_ends_the_roll_at_once():
 
 def test_a_controller_is_not_stopped_while_a_partition_is_offline():
     facts = partition(led_by(recorded.facts("dual_write"), "c3"), [1, 2, 5], [])
-    assert "1 partition offline: orders-0 [QS-GATE-005]" in admit(facts, "controller_final", ["c1"])["troubles"]
+    assert "1 partition offline: orders-0 (QS-GATE-005)" in admit(facts, "controller_final", ["c1"])["troubles"]
 
 
 # Batches -------------------------------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
 
 
 _FAILED = re.compile(r'^fatal: .*?FAILED! => .*?"msg": "((?:[^"\\]|\\.)*)"', re.MULTILINE)
-_ENDS_WITH_ID = re.compile(r"\[QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\]$")
+_ENDS_WITH_ID = re.compile(r"\(QS-[A-Z]+-\d{3}(?: QS-[A-Z]+-\d{3})*\)$")
 
 
 _ENDED_ON = re.compile(r'The run ended at \\?"[^"]+" on ([\w, ]+): ')

@@ -88,7 +88,7 @@ class ClusterAdmin:
         if self._wanted and head["clusterId"] != self._wanted:
             raise OtherCluster(
                 f"{address} is of cluster {head['clusterId']}, and this task is for cluster {self._wanted}. Correct "
-                "bootstrap_servers or cluster_id. Nothing was changed [QS-ADMIN-001]"
+                "bootstrap_servers or cluster_id. Nothing was changed (QS-ADMIN-001)"
             )
         self.cluster_id = head["clusterId"]
         self.brokers = {

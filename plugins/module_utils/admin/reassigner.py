@@ -101,7 +101,7 @@ class Throttles:
                     if time.monotonic() >= end:
                         raise RecordError(
                             f"another process has held {path} for {_LOCK_S:.0f} s. Wait for its end, then run "
-                            "again [QS-ADMIN-008]"
+                            "again (QS-ADMIN-008)"
                         ) from None
                     time.sleep(_POLL_S)
             self._load()
@@ -125,7 +125,7 @@ class Throttles:
         if others and mode == REFUSED:
             raise reassignment.ReassignmentError(
                 f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
-                "Wait for the end of its move [QS-ADMIN-002]"
+                "Wait for the end of its move (QS-ADMIN-002)"
             )
         others = others if mode == REMOVED else []
         gone = {one[:3] for one in others}
@@ -211,7 +211,7 @@ class Throttles:
         if "error" in found:
             raise RecordError(
                 f"{found['error']}. It lists throttles of an earlier run: remove these by hand, then the "
-                "file [QS-ADMIN-008]"
+                "file (QS-ADMIN-008)"
             )
         self.values = found.get("values", [])
         self.partitions = list(map(tuple, found.get("partitions", [])))
@@ -249,7 +249,7 @@ class Throttles:
         except OSError as error:
             raise RecordError(
                 f"the record of throttles {self._path} cannot be written: {error.strerror}. Set state_dir to a "
-                "directory that this user may write [QS-ADMIN-008]"
+                "directory that this user may write (QS-ADMIN-008)"
             ) from error
 
     def _write(self) -> None:
@@ -276,7 +276,7 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
         return (
             f"{len(flying)} partitions are in flight ({shown(list(map(named, sorted(flying))))}) under throttles that "
             f"this host has not set: {listed}. Throttles of that move would have no owner if they were restored after "
-            "it. Wait for its end [QS-ADMIN-002]"
+            "it. Wait for its end (QS-ADMIN-002)"
         )
     if mode == RESTORED:
         return None
@@ -284,7 +284,7 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
         f"{len(found)} throttles are set that this host has not set: {listed}. If they are of a move, wait for its "
         f"end. To remove them: {reassignment.removal(found, bootstrap)}. To move under them and restore them, set "
         "foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them "
-        "over [QS-ADMIN-002]"
+        "over (QS-ADMIN-002)"
     )
 
 
@@ -374,7 +374,7 @@ def wait(
                 raise Stalled(
                     f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {named(first)} has "
                     f"{replicas[first]}, and {list(targets[first])} was asked for. Someone has cancelled or changed "
-                    f"it. Last seen: {watch.text}. Run again to move it [QS-ADMIN-006]"
+                    f"it. Last seen: {watch.text}. Run again to move it (QS-ADMIN-006)"
                 )
         stalled = watch.stalled(now, stall_timeout_s, error)
         if stalled:

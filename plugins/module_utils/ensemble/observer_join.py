@@ -75,7 +75,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
     if data is None:
         raise JoinError(
             f"{config_file} does not exist. Install ZooKeeper on this host with a zoo.cfg that has dataDir and "
-            "clientPort, or correct config_file [QS-ZKMOVE-001]"
+            "clientPort, or correct config_file (QS-ZKMOVE-001)"
         )
     values = config_values.of_zookeeper(properties.parse(data, path=config_file))
     # before the leader's zxid, which must then be at least as new
@@ -132,7 +132,7 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     others = {server: one["mode"] for server, one in status.items() if server not in own}
     found = list(ensemble_cut.not_restartable(timeouts, ensemble_cut.znodes_of(asked("mntr")), others))
     if found:
-        raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host [QS-ZKMOVE-001]")
+        raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host (QS-ZKMOVE-001)")
 
 
 def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
@@ -159,14 +159,14 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
         raise JoinError(
             f"{given['service']} runs and did not join the source for {given['join_timeout_s']:.0f} s: "
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run "
-            "again [QS-ZKMOVE-005]"
+            "again (QS-ZKMOVE-005)"
         ) from None
     settings = zk_host.settings(_values(given["config_file"]), zk_host.arguments_of(given["config_file"]))
     # the JVM's options are known once it runs
     found = list(zk_observer.of_settings(settings, given["config_file"], given["source_settings"]))
     if found:
         texts = ". ".join(sentences(one.seen, one.do) for one in found)
-        raise JoinError(f"{texts}. Then restart it: systemctl restart {given['service']} [QS-ZKMOVE-004]")
+        raise JoinError(f"{texts}. Then restart it: systemctl restart {given['service']} (QS-ZKMOVE-004)")
     return {"zxid": seen["status"]["zxid"], "leader_zxid": wanted}
 
 
@@ -233,7 +233,7 @@ def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
     if status["zxid"] is None:
         raise JoinError(
             f"the source's leader {planned.leader} gives no zxid: {status['error'] or 'no srvr'}. Run "
-            "again [QS-ZKMOVE-001]"
+            "again (QS-ZKMOVE-001)"
         )
     servers = parse_zookeeper_connect(given["zookeeper_connect"]).servers
     return zk_observer.to_process(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
@@ -246,7 +246,7 @@ def _status(address: HostPort, context: Any, timeout: float) -> dict:
 def _directories(values: Mapping[str, str], config_file: str) -> tuple[str, str]:
     data = values.get("dataDir", "")
     if not data:
-        raise JoinError(f"{config_file} has no dataDir. Add it: dataDir=/var/lib/zookeeper [QS-ZKMOVE-001]")
+        raise JoinError(f"{config_file} has no dataDir. Add it: dataDir=/var/lib/zookeeper (QS-ZKMOVE-001)")
     return data, values.get("dataLogDir") or data
 
 
@@ -261,7 +261,7 @@ def _client_address(values: Mapping[str, str], config_file: str) -> tuple[HostPo
         if port.isdigit():
             host = values.get(f"{prefix}Address", "")
             return HostPort("127.0.0.1" if is_wildcard(host) else host.strip("[]"), int(port)), is_secure
-    raise JoinError(f"{config_file} has no clientPort. Add it: clientPort=2181 [QS-ZKMOVE-001]")
+    raise JoinError(f"{config_file} has no clientPort. Add it: clientPort=2181 (QS-ZKMOVE-001)")
 
 
 def _bytes(config_file: str) -> int:

@@ -34,7 +34,7 @@ def remove(*comments: str) -> None:
     """Remove the rules with these comments, and with the fence the policy rule. Raises CutError."""
     done = _done(["/bin/sh", "-c", f"{ensemble_cut.remove_script(*comments)}removed"])
     if done.returncode:
-        raise CutError(f"firewall rules could not be removed: {done.stderr.strip()} [QS-ZKMOVE-015]")
+        raise CutError(f"firewall rules could not be removed: {done.stderr.strip()} (QS-ZKMOVE-015)")
 
 
 def rules_left(*comments: str) -> int:
@@ -69,9 +69,9 @@ def why_no_rules(rules: List[ensemble_cut.Rule]) -> str:
     comment = "quorumshift-trial"
     absent = [command for command in {rule.command for rule in rules} if not shutil.which(command)]
     if absent:
-        return f"{', '.join(sorted(absent))} is missing. Install it: apt-get install iptables [QS-ZKMOVE-011]"
+        return f"{', '.join(sorted(absent))} is missing. Install it: apt-get install iptables (QS-ZKMOVE-011)"
     if not shutil.which("ip"):
-        return "ip is missing. Install it: apt-get install iproute2 [QS-ZKMOVE-011]"
+        return "ip is missing. Install it: apt-get install iproute2 (QS-ZKMOVE-011)"
     trial = []
     for rule in rules:
         words = [comment if one in (ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT) else one for one in rule.rule]
@@ -111,7 +111,7 @@ def _blocked(family: str) -> List[str]:
 def _run(command: List[str]) -> None:
     done = _done(command)
     if done.returncode:
-        raise CutError(f"{' '.join(command)} failed: {done.stderr.strip()} [QS-RESTART-016]")
+        raise CutError(f"{' '.join(command)} failed: {done.stderr.strip()} (QS-RESTART-016)")
 
 
 def _done(command: List[str]) -> subprocess.CompletedProcess:

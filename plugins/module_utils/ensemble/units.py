@@ -22,7 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.files import saf
 def run(command: List[str]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CutError(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()} [QS-RESTART-016]")
+        raise CutError(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()} (QS-RESTART-016)")
 
 
 def stop_unit(name: str) -> None:

@@ -68,7 +68,7 @@ def unpack(archive: str, sha256: str, directory: str, names: re.Pattern[str]) ->
         digest = _digest(file)
         if digest != sha256:
             raise SnapshotError(
-                f"{archive} has SHA-256 {digest}, expected {sha256}: take the snapshot again [QS-VERIFY-007]"
+                f"{archive} has SHA-256 {digest}, expected {sha256}: take the snapshot again (QS-VERIFY-007)"
             )
         os.makedirs(directory, mode=0o700, exist_ok=True)
         file.seek(0)
@@ -76,7 +76,7 @@ def unpack(archive: str, sha256: str, directory: str, names: re.Pattern[str]) ->
             for member in tar:
                 if not (member.isreg() and names.fullmatch(member.name)):
                     raise SnapshotError(
-                        f"{archive}: {member.name!r} is not one of the files that it may hold [QS-VERIFY-007]"
+                        f"{archive}: {member.name!r} is not one of the files that it may hold (QS-VERIFY-007)"
                     )
                 with tar.extractfile(member) as content, _create(os.path.join(directory, member.name)) as out:
                     shutil.copyfileobj(content, out, _CHUNK)
@@ -101,7 +101,7 @@ def _check_space(target, size):
     free = space.f_bavail * space.f_frsize
     if free < size:
         raise SnapshotError(
-            f"{target} has {free} bytes free and may need {size}: free space, or set state_dir [QS-VERIFY-006]"
+            f"{target} has {free} bytes free and may need {size}: free space, or set state_dir (QS-VERIFY-006)"
         )
 
 

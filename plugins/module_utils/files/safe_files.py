@@ -36,7 +36,7 @@ def open_regular(path: str, links: int = _LINKS) -> int:
         return _open_linked(path, links)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "is no regular file [QS-PHASE-005]", path)
+        raise OSError(errno.EINVAL, "is no regular file (QS-PHASE-005)", path)
     return handle
 
 
@@ -45,7 +45,7 @@ def _open_linked(path: str, links: int) -> int:
     try:
         owner = os.fstat(link).st_uid
         if not stat.S_ISLNK(os.fstat(link).st_mode):
-            raise OSError(errno.EAGAIN, "was replaced while it was opened [QS-PHASE-005]", path)
+            raise OSError(errno.EAGAIN, "was replaced while it was opened (QS-PHASE-005)", path)
         target = os.path.join(os.path.dirname(path), os.readlink("", dir_fd=link))
     finally:
         os.close(link)
@@ -55,7 +55,7 @@ def _open_linked(path: str, links: int) -> int:
         trust = f"chown -h root {shlex.quote(path)}"
         raise OSError(
             errno.EPERM,
-            f"a link of uid {owner} to another user's file is not followed. To trust it: {trust} [QS-PHASE-005]",
+            f"a link of uid {owner} to another user's file is not followed. To trust it: {trust} (QS-PHASE-005)",
         )
     return handle
 

@@ -44,7 +44,7 @@ class Held(RuntimeError):
 def path_of(root: str, cluster_id: str) -> str:
     """Return the path of the host's directory of one cluster. Raises ValueError for what is no cluster id."""
     if not same_cluster.is_cluster_id(cluster_id):
-        raise ValueError(f"{cluster_id!r} is no cluster id of Kafka [QS-PHASE-005]")
+        raise ValueError(f"{cluster_id!r} is no cluster id of Kafka (QS-PHASE-005)")
     return os.path.join(root, cluster_id)
 
 

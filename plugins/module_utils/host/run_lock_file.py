@@ -42,7 +42,7 @@ def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
             return current
         moved = seen is not None and (number, run) != (seen.get("number"), seen.get("run"))
         if moved or (number or 0) >= wanted["number"]:
-            raise RunLockError(f"{run_lock.holder(current)} was faster: this run has changed nothing [QS-RUN-003]")
+            raise RunLockError(f"{run_lock.holder(current)} was faster: this run has changed nothing (QS-RUN-003)")
         host_state.write_json(os.path.join(path, host_state.RUN_LOCK), wanted)
         event = {key: wanted.get(key) for key in ("number", "direction", "target", "excluded", "user", "host")}
         host_state.note(path, "locked", wanted["run"], **event, over=None if current.get("closed") else run)
@@ -71,9 +71,9 @@ def require(path: str, run: str) -> None:
     if current.get("error"):
         raise RunLockError(current["error"])
     raise RunLockError(
-        f"this host is locked by {run_lock.holder(current)} [QS-RUN-003]"
+        f"this host is locked by {run_lock.holder(current)} (QS-RUN-003)"
         if current
-        else "this run does not hold the run lock of this host [QS-RUN-003]"
+        else "this run does not hold the run lock of this host (QS-RUN-003)"
     )
 
 
@@ -91,5 +91,5 @@ def allow(state_dir: str, cluster_id: str | None, run: str | None) -> None:
         raise RunLockError(current["error"])
     if current and not current.get("closed"):
         raise RunLockError(
-            f"this host is locked by {run_lock.holder(current)}. Wait until that run has ended [QS-RUN-005]"
+            f"this host is locked by {run_lock.holder(current)}. Wait until that run has ended (QS-RUN-005)"
         )

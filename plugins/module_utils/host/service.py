@@ -102,7 +102,7 @@ def begin(action: str, name: str) -> None:
         done = _run(["service", name, action])
     if done.returncode != 0:
         raise ServiceError(
-            f"{action} of service {name} failed: {(done.stderr or done.stdout).strip()} [QS-RESTART-012]"
+            f"{action} of service {name} failed: {(done.stderr or done.stdout).strip()} (QS-RESTART-012)"
         )
 
 
@@ -110,11 +110,11 @@ def kill(name: str) -> None:
     """Send SIGKILL to all processes of a service. Raises ServiceError without systemd."""
     if not runs_systemd():
         raise ServiceError(
-            f"service {name} did not stop and cannot be killed: this host does not run systemd [QS-COPY-004]"
+            f"service {name} did not stop and cannot be killed: this host does not run systemd (QS-COPY-004)"
         )
     done = _run(["systemctl", "kill", "--signal=KILL", _unit(name)])
     if done.returncode != 0:
-        raise ServiceError(f"service {name} could not be killed: {done.stderr.strip()} [QS-COPY-004]")
+        raise ServiceError(f"service {name} could not be killed: {done.stderr.strip()} (QS-COPY-004)")
 
 
 def set_masked(name: str, masked: bool) -> bool:
@@ -123,7 +123,7 @@ def set_masked(name: str, masked: bool) -> bool:
     A running service continues. Raises ServiceError without systemd.
     """
     if not runs_systemd():
-        raise ServiceError(f"service {name} cannot be masked: this host does not run systemd [QS-COPY-004]")
+        raise ServiceError(f"service {name} cannot be masked: this host does not run systemd (QS-COPY-004)")
     path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", MASK_DROP_IN)
     if os.path.exists(path) == masked:
         return False
@@ -137,7 +137,7 @@ def set_masked(name: str, masked: bool) -> bool:
             os.rmdir(os.path.dirname(path))
     done = _run(["systemctl", "daemon-reload"])
     if done.returncode != 0:
-        raise ServiceError(f"systemctl daemon-reload failed: {done.stderr.strip()} [QS-COPY-004]")
+        raise ServiceError(f"systemctl daemon-reload failed: {done.stderr.strip()} (QS-COPY-004)")
     return True
 
 
@@ -166,9 +166,9 @@ def begin_transient(unit: str, command: list[str]) -> None:
     try:
         done = _run(["systemd-run", "--quiet", "--collect", f"--unit={unit}", *quiet, *command])
     except OSError as error:
-        raise ServiceError(f"systemd-run of {unit} failed: {error} [QS-RESTART-011]") from None
+        raise ServiceError(f"systemd-run of {unit} failed: {error} (QS-RESTART-011)") from None
     if done.returncode != 0:
-        raise ServiceError(f"systemd-run of {unit} failed: {(done.stderr or done.stdout).strip()} [QS-RESTART-011]")
+        raise ServiceError(f"systemd-run of {unit} failed: {(done.stderr or done.stdout).strip()} (QS-RESTART-011)")
 
 
 def runs(unit: str) -> bool:

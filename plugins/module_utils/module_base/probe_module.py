@@ -45,7 +45,7 @@ class ProbeModule(AnsibleModule):
         if topics.AdminClient is None:
             self.fail_json(
                 msg="the Python package confluent-kafka is missing on the probe host: pip install "
-                "confluent-kafka [QS-CONNECT-009]"
+                "confluent-kafka (QS-CONNECT-009)"
             )
         try:
             self.connections = cluster.Connections.from_options(self.params)
@@ -115,7 +115,7 @@ class ProbeModule(AnsibleModule):
             self.fail_json(msg=str(error))
         except (ZooKeeperError, topics.KafkaException) as error:
             self.fail_json(
-                msg=f"{error_text(error)}. Run again. If it persists, raise quorumshift_probe_timeout. [QS-CONNECT-001]"
+                msg=f"{error_text(error)}. Run again. If it persists, raise quorumshift_probe_timeout. (QS-CONNECT-001)"
             )
         self.exit_json(**{"changed": False, **result})
 
@@ -144,7 +144,7 @@ class ProbeModule(AnsibleModule):
             if now - began >= bound_s:
                 seen = f"{advice.sentences(seen, do)}." if do else seen
                 self.fail_json(
-                    msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen} [QS-GATE-001]",
+                    msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen} (QS-GATE-001)",
                     waited_s=round(now - began, 3),
                 )
             # The last seconds are waited for here, because another call would begin by gathering everything again.

@@ -89,7 +89,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     """
     names = message_ids.of(text)
     if names:  # an unquoted value would be masked to its line's end, with the id
-        return f"{mask(message_ids.without(text), secrets)} [{' '.join(names)}]"
+        return f"{mask(message_ids.without(text), secrets)} ({' '.join(names)})"
     for secret in sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True):
         text = text.replace(secret, MASK)
     if not _HINT.search(text):

@@ -56,11 +56,11 @@ def unseal(run_key: str, value: str) -> str:
         raw = base64.b64decode(value[len(PREFIX) :])
     except ValueError:
         raise SealError(
-            "a sealed value is damaged: gather the nodes' facts again in this run [QS-CONNECT-010]"
+            "a sealed value is damaged: gather the nodes' facts again in this run (QS-CONNECT-010)"
         ) from None
     plain = _mask(run_key, raw[:16], raw[16:])
     if not hmac.compare_digest(_prf(run_key, "tag", plain)[:16], raw[:16]):
-        raise SealError("a sealed value is of another run: gather the nodes' facts again in this run [QS-CONNECT-010]")
+        raise SealError("a sealed value is of another run: gather the nodes' facts again in this run (QS-CONNECT-010)")
     return plain.decode("utf-8", "surrogatepass")
 
 

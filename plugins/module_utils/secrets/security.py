@@ -75,7 +75,7 @@ class Tls:
                 try:
                     context.load_verify_locations(cafile=here.cafile)
                 except ssl.SSLError as error:
-                    raise self._unusable("cafile", "contains no readable certificate [QS-CONNECT-007]") from error
+                    raise self._unusable("cafile", "contains no readable certificate (QS-CONNECT-007)") from error
             elif self.verify:
                 context.load_default_certs(ssl.Purpose.SERVER_AUTH)
             if here.certfile:
@@ -126,7 +126,7 @@ class Security:
         protocol = str(given.get("security_protocol", "PLAINTEXT")).upper()
         if protocol not in SECURITY_PROTOCOLS:
             protocols = ", ".join(SECURITY_PROTOCOLS)
-            raise SecurityError(f"{option}.security_protocol: {protocol!r} is not one of {protocols} [QS-CONNECT-007]")
+            raise SecurityError(f"{option}.security_protocol: {protocol!r} is not one of {protocols} (QS-CONNECT-007)")
         uses_tls, uses_sasl = protocol.endswith("SSL"), protocol.startswith("SASL_")
         stray = sorted(
             key
@@ -135,20 +135,20 @@ class Security:
             or (key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_keypassword") and not uses_tls)
         )
         if stray:
-            raise SecurityError(f"{option}.{stray[0]} has no effect with security_protocol {protocol} [QS-CONNECT-007]")
+            raise SecurityError(f"{option}.{stray[0]} has no effect with security_protocol {protocol} (QS-CONNECT-007)")
         mechanism = None
         if uses_sasl:
             mechanism = str(given.get("sasl_mechanism", "")).upper()
             if mechanism not in SASL_MECHANISMS:
                 shown = repr(mechanism) if mechanism else "missing"
                 raise SecurityError(
-                    f"{option}.sasl_mechanism: {shown}; one of {', '.join(SASL_MECHANISMS)} [QS-CONNECT-007]"
+                    f"{option}.sasl_mechanism: {shown}; one of {', '.join(SASL_MECHANISMS)} (QS-CONNECT-007)"
                 )
             if mechanism in PASSWORD_MECHANISMS:
                 for key in ("sasl_username", "sasl_password"):
                     if key not in given:
                         raise SecurityError(
-                            f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it [QS-CONNECT-007]"
+                            f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it (QS-CONNECT-007)"
                         )
         tls = _tls(given, option, "ssl_") if uses_tls else None
         return cls(protocol, mechanism, given.get("sasl_username"), given.get("sasl_password"), tls, option)
@@ -179,7 +179,7 @@ class Security:
             raise SecurityError(
                 f"{self.option}.sasl_mechanism: probes of a single broker or controller do not support "
                 f"{self.mechanism}. Use a listener and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual "
-                "TLS [QS-CONNECT-007]"
+                "TLS (QS-CONNECT-007)"
             )
 
     def librdkafka(self) -> Dict[str, Any]:
@@ -235,26 +235,26 @@ class ZkSecurity:
         use_tls = bool(given.get("use_tls", False))
         stray = sorted(key for key in ("cafile", "certfile", "keyfile", "keypassword") if key in given and not use_tls)
         if stray:
-            raise SecurityError(f"{option}.{stray[0]} has no effect without {option}.use_tls [QS-CONNECT-007]")
+            raise SecurityError(f"{option}.{stray[0]} has no effect without {option}.use_tls (QS-CONNECT-007)")
         digest = given.get("auth")
         if digest is not None and not all(digest.partition(":")):
-            raise SecurityError(f"{option}.auth must have the form user:password [QS-CONNECT-007]")
+            raise SecurityError(f"{option}.auth must have the form user:password (QS-CONNECT-007)")
         mechanism = given.get("sasl_mechanism")
         if mechanism is not None:
             mechanism = str(mechanism).upper()
             if mechanism not in ("DIGEST-MD5", "GSSAPI"):
                 raise SecurityError(
-                    f"{option}.sasl_mechanism: {mechanism!r} is not one of DIGEST-MD5, GSSAPI [QS-CONNECT-007]"
+                    f"{option}.sasl_mechanism: {mechanism!r} is not one of DIGEST-MD5, GSSAPI (QS-CONNECT-007)"
                 )
             if mechanism == "DIGEST-MD5":
                 for key in ("sasl_username", "sasl_password"):
                     if key not in given:
                         raise SecurityError(
-                            f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it [QS-CONNECT-007]"
+                            f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it (QS-CONNECT-007)"
                         )
         elif "sasl_username" in given or "sasl_password" in given:
             raise SecurityError(
-                f"{option}.sasl_mechanism is missing: {option}.sasl_username or sasl_password needs it [QS-CONNECT-007]"
+                f"{option}.sasl_mechanism is missing: {option}.sasl_username or sasl_password needs it (QS-CONNECT-007)"
             )
         tls = _tls(given, option, "") if use_tls else None
         return cls(tls, digest, mechanism, given.get("sasl_username"), given.get("sasl_password"), option)
@@ -281,7 +281,7 @@ class ZkSecurity:
         if self.sasl_mechanism:
             raise SecurityError(
                 f"{self.option}.sasl_mechanism: the reader on the brokers does not support {self.sasl_mechanism}. Omit "
-                "it there: the reader needs only world-readable znodes [QS-CONNECT-007]"
+                "it there: the reader needs only world-readable znodes (QS-CONNECT-007)"
             )
 
     def kazoo(self) -> Dict[str, Any]:
@@ -324,7 +324,7 @@ def _given(options: Mapping[str, Any] | None, known: Tuple[str, ...], option: st
     given = {key: value for key, value in (options or {}).items() if value is not None and value != ""}
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise SecurityError(f"{option}.{unknown[0]} is not an option. Options: {', '.join(known)} [QS-CONNECT-007]")
+        raise SecurityError(f"{option}.{unknown[0]} is not an option. Options: {', '.join(known)} (QS-CONNECT-007)")
     return given
 
 
@@ -333,7 +333,7 @@ def _tls(given: Mapping[str, Any], option: str, prefix: str) -> Tls:
         for key in ("keyfile", "keypassword"):
             if prefix + key in given:
                 raise SecurityError(
-                    f"{option}.{prefix}certfile is missing: {option}.{prefix}{key} needs it [QS-CONNECT-007]"
+                    f"{option}.{prefix}certfile is missing: {option}.{prefix}{key} needs it (QS-CONNECT-007)"
                 )
     values = {key: given[prefix + key] for key in _TLS_KEYS if prefix + key in given}
     return Tls(option=option, prefix=prefix, **values)

@@ -56,13 +56,13 @@ def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
     """
     host, port = _split_port(text.strip(), text)
     if not host:
-        raise AddressError(f"{text!r} has no host [QS-CONNECT-006]")
+        raise AddressError(f"{text!r} has no host (QS-CONNECT-006)")
     if port is None:
         if default_port is None:
-            raise AddressError(f"{text!r} has no port: write host:port [QS-CONNECT-006]")
+            raise AddressError(f"{text!r} has no port: write host:port (QS-CONNECT-006)")
         return HostPort(host, default_port)
     if not 1 <= port <= 65535:
-        raise AddressError(f"{text!r} has port {port}, which is not within 1 to 65535 [QS-CONNECT-006]")
+        raise AddressError(f"{text!r} has port {port}, which is not within 1 to 65535 (QS-CONNECT-006)")
     return HostPort(host, port)
 
 
@@ -83,7 +83,7 @@ def parse_host_ports(
         if item not in found:
             found.append(item)
     if not found:
-        raise AddressError(f"{value!r} contains no host [QS-CONNECT-006]")
+        raise AddressError(f"{value!r} contains no host (QS-CONNECT-006)")
     return tuple(found)
 
 
@@ -96,11 +96,11 @@ def parse_zookeeper_connect(text: str) -> ZkConnect:
     """
     hosts, slash, rest = text.strip().partition("/")
     if "," in rest:
-        raise AddressError(f"{text!r}: write the chroot once, after the last host [QS-CONNECT-006]")
+        raise AddressError(f"{text!r}: write the chroot once, after the last host (QS-CONNECT-006)")
     servers = parse_host_ports(map(_zookeeper_server, filter(None, map(str.strip, hosts.split(",")))), ZOOKEEPER_PORT)
     chroot = slash + rest if rest else ""
     if chroot and any(part in ("", ".", "..") for part in rest.split("/")):
-        raise AddressError(f"{text!r}: {chroot!r} is not a ZooKeeper path [QS-CONNECT-006]")
+        raise AddressError(f"{text!r}: {chroot!r} is not a ZooKeeper path (QS-CONNECT-006)")
     return ZkConnect(servers, chroot)
 
 
@@ -140,28 +140,28 @@ def parse_listeners(text: str) -> Tuple[Listener, ...]:
             continue
         parts = _LISTENER.fullmatch(item)
         if not parts or not parts["name"] or not 0 <= int(parts["port"]) <= 65535:
-            raise AddressError(f"{item!r} is not a listener: write NAME://host:port [QS-CONNECT-006]")
+            raise AddressError(f"{item!r} is not a listener: write NAME://host:port (QS-CONNECT-006)")
         found.append(Listener(parts["name"].upper(), parts["host"], int(parts["port"])))
     if not found:
-        raise AddressError(f"{text!r} contains no listener [QS-CONNECT-006]")
+        raise AddressError(f"{text!r} contains no listener (QS-CONNECT-006)")
     return tuple(found)
 
 
 def _split_port(text: str, shown: str) -> Tuple[str, int | None]:
     if any(character.isspace() or character in "/@" for character in text):
-        raise AddressError(f"{shown!r} is not a host and port [QS-CONNECT-006]")
+        raise AddressError(f"{shown!r} is not a host and port (QS-CONNECT-006)")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port [QS-CONNECT-006]")
+            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port (QS-CONNECT-006)")
         port = rest[1:] if rest else None
     else:
         host, colon, port = text.partition(":")
         if ":" in port:
-            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port [QS-CONNECT-006]")
+            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port (QS-CONNECT-006)")
         port = port if colon else None
     if port is None:
         return host, None
     if not (port.isascii() and port.isdigit()):
-        raise AddressError(f"{shown!r}: {port!r} is not a port [QS-CONNECT-006]")
+        raise AddressError(f"{shown!r}: {port!r} is not a port (QS-CONNECT-006)")
     return host, int(port)

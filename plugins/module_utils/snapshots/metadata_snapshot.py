@@ -94,13 +94,13 @@ def _cut(directory, end_offset, timeout, since) -> Iterator[tuple[metadata_log.O
                 raise SnapshotError(
                     f"{directory} ends at offset {cut.end_offset} (epoch {cut.last_epoch}), "
                     f"{end_offset - cut.end_offset} short of {end_offset}, and has not moved for {timeout:g} s: find "
-                    "out why this controller lags [QS-VERIFY-006]"
+                    "out why this controller lags (QS-VERIFY-006)"
                 )
             stack.close()
             time.sleep(_PAUSE_S)
         if not cut.pieces:
             raise SnapshotError(
-                f"{directory} holds no record below offset {end_offset}, and no checkpoint [QS-VERIFY-006]"
+                f"{directory} holds no record below offset {end_offset}, and no checkpoint (QS-VERIFY-006)"
             )
         if since is not None and log.checkpoint and log.checkpoint.offset > since:
             newest = [piece for piece in cut.pieces if piece.file is log.checkpoint_file]
@@ -120,7 +120,7 @@ def _opened(directory, end_offset, stack, since=None):
             raise
         # The high watermark may be older than files that Kafka has dropped since.
         raise SnapshotError(
-            f"{error}: if the end offset {end_offset} is old, read the high watermark again [QS-VERIFY-006]"
+            f"{error}: if the end offset {end_offset} is old, read the high watermark again (QS-VERIFY-006)"
         ) from error
 
 

@@ -47,7 +47,7 @@ def newest(values: Mapping[str, str]) -> Dict[str, int]:
     if not found:
         raise archives.SnapshotError(
             f"the ZooKeeper server of this host does not show its zxid in srvr: {answer.strip() or 'no answer'!r}. "
-            "Start it, allow srvr in 4lw.commands.whitelist, and run again [QS-ZKMOVE-012]"
+            "Start it, allow srvr in 4lw.commands.whitelist, and run again (QS-ZKMOVE-012)"
         )
     zxid = int(found[1], 16)
     # Right after an election the zxid is that of the new epoch, and of no transaction (Leader.lead)

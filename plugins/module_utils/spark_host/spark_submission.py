@@ -56,16 +56,16 @@ def begin(
     """
     mode = os.stat(input_dir).st_mode & 0o777
     if mode & 0o077:
-        raise SubmissionError(f"{input_dir} has mode {mode:04o}: it holds secrets, so it must be 0700 [QS-VERIFY-002]")
+        raise SubmissionError(f"{input_dir} has mode {mode:04o}: it holds secrets, so it must be 0700 (QS-VERIFY-002)")
     if not shutil.which(command[0]):
         raise SubmissionError(
             f"{command[0]} is not on the Spark host: install pyspark there, or set "
-            "quorumshift_spark_submit [QS-VERIFY-002]"
+            "quorumshift_spark_submit (QS-VERIFY-002)"
         )
     os.makedirs(output_dir, mode=0o700, exist_ok=True)
     if os.path.exists(os.path.join(output_dir, RESULT)):
         raise SubmissionError(
-            f"{output_dir} already holds a result: use a new directory for each submission [QS-VERIFY-002]"
+            f"{output_dir} already holds a result: use a new directory for each submission (QS-VERIFY-002)"
         )
     host_state.write_json(os.path.join(input_dir, JOB), job)
     with host_state.locked(output_dir):  # the supervisor keeps this lock while it runs
@@ -144,13 +144,13 @@ def _how(end: Mapping[str, Any]) -> str:
 def _invalid(found: Mapping[str, Any] | None, nonce: str) -> str | None:
     """Return why a result is invalid, None if it is valid."""
     if found is None:
-        return "the Spark job wrote no result [QS-VERIFY-002]"
+        return "the Spark job wrote no result (QS-VERIFY-002)"
     if found.get("error") and "verdict" not in found:
-        return f"the Spark job's result cannot be read ({found['error']}) [QS-VERIFY-002]"
+        return f"the Spark job's result cannot be read ({found['error']}) (QS-VERIFY-002)"
     if found.get("nonce") != nonce:
-        return "the result is of another submission [QS-VERIFY-002]"
+        return "the result is of another submission (QS-VERIFY-002)"
     if found.get("schema") != SCHEMA or found.get("verdict") not in VERDICTS:
-        return f"the result does not have schema version {SCHEMA} [QS-VERIFY-002]"
+        return f"the result does not have schema version {SCHEMA} (QS-VERIFY-002)"
     return None
 
 

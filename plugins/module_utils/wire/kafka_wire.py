@@ -198,7 +198,7 @@ def unregister_broker(
         found = connection.cluster_id_of_controllers() if cluster_id else None
         if found and found != cluster_id:
             raise ProtocolError(
-                address, f"this controller is of cluster {found}, and this run is of {cluster_id} [QS-PHASE-004]"
+                address, f"this controller is of cluster {found}, and this run is of {cluster_id} (QS-PHASE-004)"
             )
         try:
             connection.unregister_broker(broker_id)
@@ -289,7 +289,7 @@ class KafkaConnection:
                 self.address,
                 _UNSUPPORTED_VERSION,
                 name,
-                f"this server offers {offered} of it, version {version} is needed [QS-CONNECT-004]",
+                f"this server offers {offered} of it, version {version} is needed (QS-CONNECT-004)",
             )
         self.authenticate()
         return self._send(key, version, body, name, largest)
@@ -306,7 +306,7 @@ class KafkaConnection:
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
                 self.address,
-                f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'} [QS-CONNECT-004]",
+                f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'} (QS-CONNECT-004)",
             )
         if code:
             raise KafkaError(self.address, code, "SaslHandshake")
@@ -353,11 +353,11 @@ class KafkaConnection:
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
             raise ProtocolError(
-                self.address, "the listener uses TLS, but the security protocol of the client does not [QS-CONNECT-004]"
+                self.address, "the listener uses TLS, but the security protocol of the client does not (QS-CONNECT-004)"
             )
         if not 4 <= size <= largest:
             raise ProtocolError(
-                self.address, f"the answer to {name} is not Kafka's: its length is {size} [QS-CONNECT-004]"
+                self.address, f"the answer to {name} is not Kafka's: its length is {size} (QS-CONNECT-004)"
             )
         answer = self._wire.receive(size)
         # a client that asks for the versions does not know yet whether the server has flexible headers (KIP-511)
@@ -366,12 +366,12 @@ class KafkaConnection:
             fields, start = read_header(answer, 0)
         except messages.MessageError as error:
             raise ProtocolError(
-                self.address, f"the answer to {name} v{version} cannot be read: {error} [QS-CONNECT-004]"
+                self.address, f"the answer to {name} v{version} cannot be read: {error} (QS-CONNECT-004)"
             ) from error
         correlation = fields["correlationId"]
         if correlation != self._correlation:
             raise ProtocolError(
-                self.address, f"{name}: got answer {correlation} to request {self._correlation} [QS-CONNECT-004]"
+                self.address, f"{name}: got answer {correlation} to request {self._correlation} (QS-CONNECT-004)"
             )
         return answer[start:]
 
@@ -384,5 +384,5 @@ class KafkaConnection:
         except ValueError as error:
             detail = error.detail if isinstance(error, messages.MessageError) else error
             raise ProtocolError(
-                self.address, f"the answer to {name} v{version} cannot be read: {detail} [QS-CONNECT-004]"
+                self.address, f"the answer to {name} v{version} cannot be read: {detail} (QS-CONNECT-004)"
             ) from error

@@ -48,12 +48,12 @@ class Scram:
         try:
             nonce, salt, iterations = fields["r"], base64.b64decode(fields["s"]), int(fields["i"])
         except (KeyError, ValueError) as error:
-            raise SaslError("the server's first SCRAM message is malformed [QS-CONNECT-004]") from error
+            raise SaslError("the server's first SCRAM message is malformed (QS-CONNECT-004)") from error
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise SaslError("the server's SCRAM nonce does not continue the client's [QS-CONNECT-004]")
+            raise SaslError("the server's SCRAM nonce does not continue the client's (QS-CONNECT-004)")
         if not 1 <= iterations <= _MOST_ITERATIONS:
             raise SaslError(
-                f"the server requests {iterations} SCRAM iterations, the maximum is {_MOST_ITERATIONS} [QS-CONNECT-004]"
+                f"the server requests {iterations} SCRAM iterations, the maximum is {_MOST_ITERATIONS} (QS-CONNECT-004)"
             )
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
         client_key = self._hmac(salted, b"Client Key")
@@ -68,14 +68,14 @@ class Scram:
         """Raise SaslError unless the server proves that it holds the user's credential."""
         fields = _fields(server_final)
         if "e" in fields:
-            raise SaslError(f"the server reports {fields['e']} [QS-CONNECT-004]")
+            raise SaslError(f"the server reports {fields['e']} (QS-CONNECT-004)")
         try:
             signature = base64.b64decode(fields["v"])
         except (KeyError, ValueError) as error:
-            raise SaslError("the server's final SCRAM message is malformed [QS-CONNECT-004]") from error
+            raise SaslError("the server's final SCRAM message is malformed (QS-CONNECT-004)") from error
         if not hmac.compare_digest(signature, self._server_signature):
             raise SaslError(
-                "the server's SCRAM signature is wrong: it does not hold this user's credential [QS-CONNECT-004]"
+                "the server's SCRAM signature is wrong: it does not hold this user's credential (QS-CONNECT-004)"
             )
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
@@ -86,5 +86,5 @@ def _fields(message: bytes) -> Dict[str, str]:
     try:
         text = message.decode()
     except UnicodeDecodeError as error:
-        raise SaslError("the server's SCRAM message is not UTF-8 [QS-CONNECT-004]") from error
+        raise SaslError("the server's SCRAM message is not UTF-8 (QS-CONNECT-004)") from error
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

@@ -103,7 +103,7 @@ class Wire:
                 raise Unreachable(
                     self.address,
                     "closed",
-                    f"the server closed the connection instead of sending {self._waiting_for} [QS-CONNECT-003]",
+                    f"the server closed the connection instead of sending {self._waiting_for} (QS-CONNECT-003)",
                 )
             chunks.append(chunk)
             size -= len(chunk)
@@ -142,16 +142,16 @@ class Wire:
         return left
 
     def _timeout(self) -> Unreachable:
-        message = f"timed out after {self.deadline.seconds:g} s waiting for {self._waiting_for} [QS-CONNECT-003]"
+        message = f"timed out after {self.deadline.seconds:g} s waiting for {self._waiting_for} (QS-CONNECT-003)"
         return Unreachable(self.address, "timeout", message)
 
     def _unreachable(self, error: OSError) -> Unreachable:
         if isinstance(error, socket.timeout):
             return self._timeout()
         if isinstance(error, ConnectionRefusedError):
-            return Unreachable(self.address, "refused", "connection refused: nothing listens there [QS-CONNECT-003]")
+            return Unreachable(self.address, "refused", "connection refused: nothing listens there (QS-CONNECT-003)")
         if isinstance(error, (ConnectionResetError, BrokenPipeError)):
-            message = f"the server reset the connection instead of sending {self._waiting_for} [QS-CONNECT-003]"
+            message = f"the server reset the connection instead of sending {self._waiting_for} (QS-CONNECT-003)"
             return Unreachable(self.address, "closed", message)
         return Unreachable(self.address, "network", error.strerror or str(error))
 
@@ -217,9 +217,9 @@ def _resolve(address: HostPort, deadline: Deadline) -> List[Any]:
     worker.start()
     worker.join(deadline.remaining())
     if worker.is_alive():
-        raise Unreachable(address, "dns", f"the name was not resolved within {deadline.seconds:g} s [QS-CONNECT-003]")
+        raise Unreachable(address, "dns", f"the name was not resolved within {deadline.seconds:g} s (QS-CONNECT-003)")
     if failure:
         raise Unreachable(
-            address, "dns", f"the name cannot be resolved: {failure[0].strerror or failure[0]} [QS-CONNECT-003]"
+            address, "dns", f"the name cannot be resolved: {failure[0].strerror or failure[0]} (QS-CONNECT-003)"
         )
     return list(found)

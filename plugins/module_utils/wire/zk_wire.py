@@ -100,7 +100,7 @@ class NotServing(WireError):
     """The server runs but serves no requests, because it is not part of a quorum."""
 
     def __init__(self, address: HostPort) -> None:
-        super().__init__(address, "ZooKeeper runs but does not serve requests: it has no quorum [QS-CONNECT-005]")
+        super().__init__(address, "ZooKeeper runs but does not serve requests: it has no quorum (QS-CONNECT-005)")
 
 
 class Stat(NamedTuple):
@@ -198,7 +198,7 @@ class ZkConnection:
                     error = self._explained(address, error, share, context)
                 failures.append(error)
         tried = "; ".join(str(failure) for failure in failures)
-        raise ConnectionLoss(None, f"no ZooKeeper server opened a session: {tried} [QS-CONNECT-005]", failures)
+        raise ConnectionLoss(None, f"no ZooKeeper server opened a session: {tried} (QS-CONNECT-005)", failures)
 
     def _open_session(self, wire: Wire) -> None:
         session_ms = int(max(4.0, self._deadline.seconds) * 1000)
@@ -206,10 +206,10 @@ class ZkConnection:
         wire.send(_packed(body), "a session")
         answer = _receive_packet(wire)
         if len(answer) < 16:
-            raise ProtocolError(wire.address, "this is not ZooKeeper, or the port expects TLS [QS-CONNECT-005]")
+            raise ProtocolError(wire.address, "this is not ZooKeeper, or the port expects TLS (QS-CONNECT-005)")
         _version, _timeout, session = struct.unpack_from(">iiq", answer)
         if not session:
-            raise ProtocolError(wire.address, "ZooKeeper refused to open a session [QS-CONNECT-005]")
+            raise ProtocolError(wire.address, "ZooKeeper refused to open a session (QS-CONNECT-005)")
         self.session = session
 
     def _explained(self, address: HostPort, error: WireError, deadline: Deadline, context: Any) -> WireError:
@@ -233,7 +233,7 @@ class ZkConnection:
         if code:
             name = ERROR_NAMES.get(code, f"error {code}")
             raise AuthenticationFailed(
-                self.address, f"ZooKeeper rejected the digest credentials: {name} [QS-CONNECT-005]"
+                self.address, f"ZooKeeper rejected the digest credentials: {name} (QS-CONNECT-005)"
             )
 
     def _ask_path(self, kind: int, path: str) -> bytes:
@@ -256,13 +256,13 @@ class ZkConnection:
             answer = _receive_packet(self._wire)
         except (Unreachable, TlsError) as error:
             raise ConnectionLoss(
-                self.address, f"the session was lost: {error.message} [QS-CONNECT-005]", [error]
+                self.address, f"the session was lost: {error.message} (QS-CONNECT-005)", [error]
             ) from error
         if len(answer) < 16:
-            raise ProtocolError(self.address, "ZooKeeper's answer is too short [QS-CONNECT-005]")
+            raise ProtocolError(self.address, "ZooKeeper's answer is too short (QS-CONNECT-005)")
         got, _zxid, code = struct.unpack_from(">iqi", answer)
         if got != xid:
-            raise ProtocolError(self.address, f"got answer {got} to request {xid} [QS-CONNECT-005]")
+            raise ProtocolError(self.address, f"got answer {got} to request {xid} (QS-CONNECT-005)")
         return code, answer[16:]
 
     @contextlib.contextmanager
@@ -270,7 +270,7 @@ class ZkConnection:
         try:
             yield
         except (struct.error, UnicodeDecodeError) as error:
-            raise ProtocolError(self.address, f"ZooKeeper's answer cannot be read: {error} [QS-CONNECT-005]") from error
+            raise ProtocolError(self.address, f"ZooKeeper's answer cannot be read: {error} (QS-CONNECT-005)") from error
 
 
 def read_znodes(
@@ -310,7 +310,7 @@ def four_letter(address: HostPort, word: str, timeout: float = 5.0, context: Any
     if _NOT_SERVING in answer:
         raise NotServing(wire.address)
     if "is not in the whitelist" in answer:
-        raise ProtocolError(wire.address, f"{word} is not in the server's 4lw.commands.whitelist [QS-CONNECT-005]")
+        raise ProtocolError(wire.address, f"{word} is not in the server's 4lw.commands.whitelist (QS-CONNECT-005)")
     return answer
 
 
@@ -318,7 +318,7 @@ def _receive_packet(wire: Wire) -> bytes:
     (size,) = struct.unpack(">i", wire.receive(4))
     if not 0 <= size <= _LARGEST_ANSWER:
         raise ProtocolError(
-            wire.address, f"this is not ZooKeeper, or the port expects TLS: got length {size} [QS-CONNECT-005]"
+            wire.address, f"this is not ZooKeeper, or the port expects TLS: got length {size} (QS-CONNECT-005)"
         )
     return wire.receive(size)
 

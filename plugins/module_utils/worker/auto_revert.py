@@ -169,18 +169,18 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     except _Refused as refused:
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
         return "failed", _joined(
-            f"{why} Its properties file was not reverted: {refused}. {how}. [QS-RESTART-014]", excerpt
+            f"{why} Its properties file was not reverted: {refused}. {how}. (QS-RESTART-014)", excerpt
         )
     except Exception as second:
         next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_bytes(spec["config_file"])))
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
-        message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}. [QS-RESTART-014]"
+        message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}. (QS-RESTART-014)"
         same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     message = (
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run "
-        "again. [QS-RESTART-013]"
+        "again. (QS-RESTART-013)"
     )
     return "reverted", _joined(message, excerpt)
 
@@ -201,13 +201,13 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
     try:
         if not had.file and (not had.release or (had.is_in_place and not spec.get("hook"))):
             raise _Refused(
-                f"{had.home} had {new} before this restart already, and what ran before is not known [QS-RESTART-005]"
+                f"{had.home} had {new} before this restart already, and what ran before is not known (QS-RESTART-005)"
                 if had.home
-                else "its properties file had been changed before this restart already [QS-RESTART-005]"
+                else "its properties file had been changed before this restart already (QS-RESTART-005)"
             )
         raised = _raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
         if raised:
-            raise _Refused(f"{raised}, so no earlier release may run [QS-RESTART-005]")
+            raise _Refused(f"{raised}, so no earlier release may run (QS-RESTART-005)")
         refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
         if not restart_steps.is_stopped(service.state(unit)):
             if refused:
@@ -229,7 +229,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         restart_steps.start(spec, record, values, before)
     except _Refused as refused:
         return "failed", _joined(
-            f"{why} It did not get back what it had before: {refused}. Fix the cause and run again. [QS-RESTART-005]",
+            f"{why} It did not get back what it had before: {refused}. Fix the cause and run again. (QS-RESTART-005)",
             excerpt,
         )
     except Exception as second:
@@ -239,7 +239,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     has = f"with {had.release}" if had.release else "with its earlier properties file"
-    return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again. [QS-RESTART-005]", excerpt)
+    return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again. (QS-RESTART-005)", excerpt)
 
 
 def _answers(spec: Mapping[str, Any]) -> bool:
@@ -252,7 +252,7 @@ def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
     for text in (current, restart_files.read_bytes(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text
-    raise _Refused(f"no properties file of mode {earlier} is kept as {kept} [QS-RESTART-014]")
+    raise _Refused(f"no properties file of mode {earlier} is kept as {kept} (QS-RESTART-014)")
 
 
 def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: float) -> None:
@@ -276,7 +276,7 @@ def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: fl
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
-        raise _Refused(f"while it was reverted: {refused} [QS-RESTART-014]")
+        raise _Refused(f"while it was reverted: {refused} (QS-RESTART-014)")
 
 
 def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> None:
@@ -287,7 +287,7 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> 
     try:
         state = metadata_summary.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
     except (OSError, ValueError, LogError) as error:
-        raise _Refused(f"this host's metadata log could not be read: {error} [QS-RESTART-014]") from None
+        raise _Refused(f"this host's metadata log could not be read: {error} (QS-RESTART-014)") from None
     refused = revert_conditions.under_final(state)
     if refused:
         raise _Refused(refused)
@@ -301,7 +301,7 @@ def _read_zookeeper(unit: str, values: Mapping[str, str]) -> dict:
         return own_zookeeper.gather(config_providers.effective(values, unit))
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(
-            f"/migration and /controller could not be read from this host: {error} [QS-RESTART-014]"
+            f"/migration and /controller could not be read from this host: {error} (QS-RESTART-014)"
         ) from None
 
 

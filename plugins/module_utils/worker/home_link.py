@@ -109,18 +109,18 @@ def earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
         return {"target": "", "from_version": ran or installed or ""}
     if installation.installed_version(to) != version or not _starts(to):
         raise RestartError(
-            f"{to} does not have Kafka {version} with its start script. Install it there and run again [QS-RESTART-005]"
+            f"{to} does not have Kafka {version} with its start script. Install it there and run again (QS-RESTART-005)"
         )
     if running is None and ran not in (None, installed):
         raise RestartError(
             f"{service_name} runs Kafka {ran}, and {home} leads to {installed or 'no Kafka'}: from which directory it "
             f"runs cannot be seen, so it could not go back. Let {home} lead to Kafka {ran}, and run "
-            "again [QS-RESTART-005]"
+            "again (QS-RESTART-005)"
         )
     if running is not None and not running.exists:
         raise RestartError(
             f"{service_name} runs Kafka {running.version} from {running.path}, which is gone: it could not go back. "
-            f"Install Kafka {running.version} there again, and run again [QS-RESTART-005]"
+            f"Install Kafka {running.version} there again, and run again (QS-RESTART-005)"
         )
     known = running.path if running else os.path.realpath(home)
     if known == os.path.realpath(to):
@@ -137,7 +137,7 @@ def target(home: str) -> str | None:
 def switch(home: str, to: str) -> None:
     """Replace the link by one to another directory, by rename. Raises RestartError where it is no link, OSError."""
     if not os.path.islink(home):
-        raise RestartError(f"{home} is no link: nothing was switched [QS-RESTART-005]")
+        raise RestartError(f"{home} is no link: nothing was switched (QS-RESTART-005)")
     owner, new = os.lstat(home), home + _NEW
     with contextlib.suppress(FileNotFoundError):  # of a worker that was killed
         os.unlink(new)
@@ -157,7 +157,7 @@ def require_installed(home: str, version: str) -> None:
     if found != version:
         raise RestartError(
             f"the hook left {'Kafka ' + found if found else 'no Kafka'} in {home}, instead of "
-            f"{version} [QS-RESTART-006]"
+            f"{version} (QS-RESTART-006)"
         )
 
 
@@ -167,7 +167,7 @@ def require(service_name: str, home: str, version: str) -> None:
     if found not in (None, version):
         raise RestartError(
             f"{service_name} runs Kafka {found}, though {home} leads to {version}: its unit does not start Kafka from "
-            f"{home}. Correct the unit, or quorumshift_kafka_home [QS-RESTART-005]"
+            f"{home}. Correct the unit, or quorumshift_kafka_home (QS-RESTART-005)"
         )
 
 

@@ -58,13 +58,13 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
     if current != left:
         raise RestartError(
             f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode "
-            f"{left} [QS-RESTART-011]"
+            f"{left} (QS-RESTART-011)"
         )
     path = kept({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
     before = read_bytes(path)
     if not before:
         raise RestartError(
-            f"{path} is missing: the properties file from before mode {left} was not kept on this host [QS-RESTART-011]"
+            f"{path} is missing: the properties file from before mode {left} was not kept on this host (QS-RESTART-011)"
         )
     values = properties.parse(before, path=path)
     keys = {*spec["changes"], *kind.takes_back(values, spec["node_id"])}

@@ -51,12 +51,12 @@ def run(spec: Mapping[str, Any], record: Record, moment: str, version: str = "",
         code, output = _ended([command, moment], {**os.environ, **environment}, spec["hook_timeout_s"])
     except OSError as error:
         raise HookFailed(
-            f"the hook {command} could not be started at the moment {moment}: {error} [QS-RESTART-006]"
+            f"the hook {command} could not be started at the moment {moment}: {error} (QS-RESTART-006)"
         ) from None
     if code != 0:
         how = f"it was killed after {spec['hook_timeout_s']:g} s" if code is None else f"exit code {code}"
         said = f". It said: {output}" if output else ""
-        raise HookFailed(f"the hook {command} failed at the moment {moment}: {how}{said} [QS-RESTART-006]")
+        raise HookFailed(f"the hook {command} failed at the moment {moment}: {how}{said} (QS-RESTART-006)")
 
 
 def _ended(command: list[str], environment: Mapping[str, str], timeout_s: float) -> tuple[int | None, str]:

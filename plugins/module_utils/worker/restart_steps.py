@@ -141,7 +141,7 @@ def see_up(
         # systemd may begin the start a moment later.
         begun = state.get("invocation") != earlier or state.get("active_state") == "failed"
         if ended and (begun or time.time() - starting > BEGIN_S):
-            raise Ended(f"{spec['service']} ended while it started (systemd: {state.get('result')}) [QS-RESTART-012]")
+            raise Ended(f"{spec['service']} ended while it started (systemd: {state.get('result')}) (QS-RESTART-012)")
 
     def answers() -> bool:
         runs()
@@ -205,7 +205,7 @@ def wait(
         if advances():
             bound.renew()
         elif bound.is_over():
-            raise RestartError(f"waited {bound.seconds:.0f} s for {what()} [QS-RESTART-012]")
+            raise RestartError(f"waited {bound.seconds:.0f} s for {what()} (QS-RESTART-012)")
         time.sleep(POLL_S)
 
 

@@ -81,13 +81,13 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     if mode not in allowed:
         raise RestartError(
             f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
-            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback [QS-RESTART-003]"
+            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback (QS-RESTART-003)"
         )
     running = own_node.running_mode(values, spec["config_file"], spec["service"])
     if running not in (None, mode):
         raise RestartError(
             f"the node runs in mode {running}, and {spec['config_file']} has mode {mode}: a plain restart would change "
-            "its mode. Correct the file [QS-RESTART-003]"
+            "its mode. Correct the file (QS-RESTART-003)"
         )
     return mode
 
@@ -137,7 +137,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(
-                f"{spec['config_file']} has mode {mode}. Correct the file and run again [QS-RESTART-011]"
+                f"{spec['config_file']} has mode {mode}. Correct the file and run again (QS-RESTART-011)"
             )
         kind = transitions.forward_to(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
@@ -159,7 +159,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
     while True:
         record = restart_record.read(directory)
         if record.get("id") != restart_id:
-            raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id} [QS-RESTART-011]")
+            raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id} (QS-RESTART-011)")
         if record.get("outcome") or len(record["steps"]) > seen_steps:
             return record
         # A unit's process takes the lock when it has loaded its code.
@@ -187,7 +187,7 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
         raise RestartError(f"{error}") from None
     except host_state.Held:
         raise RestartError(
-            f"{restart_record.at_work(directory)}. Run again when it has ended [QS-RESTART-011]"
+            f"{restart_record.at_work(directory)}. Run again when it has ended (QS-RESTART-011)"
         ) from None
 
 
@@ -340,10 +340,10 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
         restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
         if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
             raise restart_hook.HookFailed(
-                f"the hook started {spec['service']}, which the restart starts [QS-RESTART-006]"
+                f"the hook started {spec['service']}, which the restart starts (QS-RESTART-006)"
             )
         if restart_files.read_bytes(spec["config_file"]) != text:
-            raise restart_hook.HookFailed(f"the hook changed {spec['config_file']} [QS-RESTART-006]")
+            raise restart_hook.HookFailed(f"the hook changed {spec['config_file']} (QS-RESTART-006)")
         if had.is_in_place:
             home_link.require_installed(had.home, had.version)
     except RestartError as error:
@@ -384,12 +384,12 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{shlex.join(command)} failed: {reason} [QS-RESTART-016]")
+        raise RestartError(f"{shlex.join(command)} failed: {reason} (QS-RESTART-016)")
 
 
 def _died(record: Mapping) -> str:
     step = restart_record.last_step(record)
     return (
         f"the restart worker ended without a result after step {step}: was the host rebooted? Run "
-        "again [QS-RESTART-017]"
+        "again (QS-RESTART-017)"
     )

@@ -129,11 +129,11 @@ class Backup:
         header = trailer = None
         for raw in self._lines():
             if trailer is not None:
-                raise self._broken("continues after its trailer [QS-BACKUP-002]")
+                raise self._broken("continues after its trailer (QS-BACKUP-002)")
             record = self._parse(raw)
             if header is None:
                 if record.get("quorumshift_zk_backup") != FORMAT:
-                    raise self._broken(f"is not a ZooKeeper backup of format {FORMAT} [QS-BACKUP-002]")
+                    raise self._broken(f"is not a ZooKeeper backup of format {FORMAT} (QS-BACKUP-002)")
                 header = record
             elif "end" in record:
                 trailer = record["end"]
@@ -141,14 +141,14 @@ class Backup:
             elif "path" in record:
                 counts.add(self._znode(record))
             elif "ancestor" not in record:
-                raise self._broken("has a line that is neither a znode nor the trailer [QS-BACKUP-002]")
+                raise self._broken("has a line that is neither a znode nor the trailer (QS-BACKUP-002)")
             digest.update(raw)
         if trailer is None:
-            raise self._broken("is incomplete: it ends before its trailer [QS-BACKUP-002]")
+            raise self._broken("is incomplete: it ends before its trailer (QS-BACKUP-002)")
         if trailer.get("sha256") != digest.hexdigest():
-            raise self._broken("was altered: the SHA-256 of its content differs from its trailer's [QS-BACKUP-002]")
+            raise self._broken("was altered: the SHA-256 of its content differs from its trailer's (QS-BACKUP-002)")
         if any(trailer.get(name) != value for name, value in counts.totals().items()):
-            raise self._broken("was altered: the number of its znodes differs from its trailer's [QS-BACKUP-002]")
+            raise self._broken("was altered: the number of its znodes differs from its trailer's (QS-BACKUP-002)")
         self.header, self.trailer = header, trailer
         return self
 
@@ -185,24 +185,24 @@ class Backup:
             try:
                 yield from gzip.GzipFile(fileobj=packed, mode="rb")
             except EOFError:
-                raise self._broken("is incomplete: its compressed data end too early [QS-BACKUP-002]") from None
+                raise self._broken("is incomplete: its compressed data end too early (QS-BACKUP-002)") from None
             except (gzip.BadGzipFile, zlib.error) as error:
-                raise self._broken(f"cannot be unpacked ({error}) [QS-BACKUP-002]") from None
+                raise self._broken(f"cannot be unpacked ({error}) (QS-BACKUP-002)") from None
 
     def _parse(self, raw):
         try:
             record = json.loads(raw.decode("utf-8"))
         except ValueError:
-            raise self._broken("has a line that is not JSON [QS-BACKUP-002]") from None
+            raise self._broken("has a line that is not JSON (QS-BACKUP-002)") from None
         if not isinstance(record, dict):
-            raise self._broken("has a line that is not an object [QS-BACKUP-002]")
+            raise self._broken("has a line that is not an object (QS-BACKUP-002)")
         return record
 
     def _znode(self, record):
         try:
             return znode(record)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise self._broken("has a znode that cannot be read [QS-BACKUP-002]") from None
+            raise self._broken("has a znode that cannot be read (QS-BACKUP-002)") from None
 
     def _broken(self, what):
         return BackupBroken(f"{self.path} {what}: do not use it")

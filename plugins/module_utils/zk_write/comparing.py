@@ -49,7 +49,7 @@ def require_cluster(backup, reader, cluster_id=None):
     if live_id != backup.header["cluster_id"]:
         raise BackupForeign(
             f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is "
-            f"{live_id} [QS-BACKUP-002]"
+            f"{live_id} (QS-BACKUP-002)"
         )
     require_run(live_id, reader, cluster_id)
 
@@ -68,7 +68,7 @@ def require_same_cluster(backup, reader, cluster_id=None):
     if live_zxid < zxid:
         raise BackupForeign(
             f"{backup.path} was taken at zxid {zxid:#x}, but ZooKeeper is at {live_zxid:#x}: it is another ensemble, "
-            "or was restored from an older state [QS-BACKUP-002]"
+            "or was restored from an older state (QS-BACKUP-002)"
         )
 
 

@@ -20,11 +20,11 @@ def cluster_id(reader):
             return znodes.cluster_id(node.data)
         except znodes.ZnodeError as error:
             raise BackupError(
-                f"ZooKeeper's {error}: no Kafka cluster is at this chroot. Check the chroot [QS-BACKUP-001]"
+                f"ZooKeeper's {error}: no Kafka cluster is at this chroot. Check the chroot (QS-BACKUP-001)"
             ) from None
     raise BackupError(
         f"{reader.client.chroot or ''}{znodes.CLUSTER_ID} does not exist: no Kafka cluster is at this chroot. Check "
-        "the chroot [QS-BACKUP-001]"
+        "the chroot (QS-BACKUP-001)"
     )
 
 

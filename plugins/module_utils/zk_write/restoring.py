@@ -231,7 +231,7 @@ class Restore:
                     raise WriteError(
                         f"{write.path} changed while ZooKeeper was restored: another process writes there. Find it and "
                         "stop it. Then run quorumshift.kafka.restore_zookeeper without quorumshift_restore_token: it "
-                        "shows what is left to restore [QS-COPY-004]"
+                        "shows what is left to restore (QS-COPY-004)"
                     ) from None
 
 

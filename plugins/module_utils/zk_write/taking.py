@@ -53,7 +53,7 @@ def take(client, path, servers, tool, ancestors=(), cluster_id=None, window=500,
     """
     directory = _private_directory(path)
     if os.path.lexists(path):
-        raise BackupError(f"{path} exists already: it is not overwritten [QS-BACKUP-001]")
+        raise BackupError(f"{path} exists already: it is not overwritten (QS-BACKUP-001)")
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     header = {
         "quorumshift_zk_backup": backup_file.FORMAT,
@@ -125,7 +125,7 @@ def _refuse_masked(node, chroot):
         if entry["scheme"] == "digest" and entry["id"].endswith(":x"):
             raise BackupError(
                 f"ZooKeeper masks the ACL of {chroot}{node.path}, because this user has no ADMIN permission on it. A "
-                "backup without the ACL could not be restored: use the brokers' ZooKeeper credentials [QS-BACKUP-001]"
+                "backup without the ACL could not be restored: use the brokers' ZooKeeper credentials (QS-BACKUP-001)"
             )
 
 
@@ -211,12 +211,12 @@ def _private_directory(path):
     if status.st_uid != os.geteuid():
         raise BackupError(
             f"{directory} belongs to uid {status.st_uid}, but a backup must be in a directory of its "
-            "own [QS-BACKUP-001]"
+            "own (QS-BACKUP-001)"
         )
     mode = stat_module.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise BackupError(
-            f"{directory} has mode {mode:04o}, but must have 0700: a backup contains SCRAM credentials [QS-BACKUP-001]"
+            f"{directory} has mode {mode:04o}, but must have 0700: a backup contains SCRAM credentials (QS-BACKUP-001)"
         )
     return directory
 
@@ -255,7 +255,7 @@ def _publish(part, path, directory):
     try:
         os.link(part, path)
     except FileExistsError:
-        raise BackupError(f"{path} exists already: it is not overwritten [QS-BACKUP-001]") from None
+        raise BackupError(f"{path} exists already: it is not overwritten (QS-BACKUP-001)") from None
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -79,7 +79,7 @@ def restore_zk_controller(
             result["deleted"] += _delete(reader, writer, znodes.MIGRATION)
     except WriteError as error:
         raise ZkControllerError(
-            f"broker {result['elected']} is the controller, but {error} [QS-ROLLBACK-004]"
+            f"broker {result['elected']} is the controller, but {error} (QS-ROLLBACK-004)"
         ) from error
     return result
 
@@ -141,6 +141,6 @@ def _await_elected(client: Any, timeout: float, bound_s: float) -> int:
             raise ZkControllerError(
                 f"waited {bound_s:.0f} s for a broker to become controller. Last seen: /controller holds {owner}, "
                 f"/brokers/ids holds {alive}. Run again. If it persists, restart one broker without "
-                "changes [QS-ROLLBACK-006]"
+                "changes (QS-ROLLBACK-006)"
             )
         time.sleep(POLL_S)

@@ -35,12 +35,12 @@ def writing(failed: str) -> Iterator[None]:
     except kazoo_exceptions.NoAuthError:
         raise WriteError(
             f"{failed}: its ACL does not allow this to the user of quorumshift_zookeeper_client. Use the brokers' "
-            "ZooKeeper credentials and run again [QS-GATE-006]"
+            "ZooKeeper credentials and run again (QS-GATE-006)"
         ) from None
     except KazooTimeoutError:
-        raise WriteError(f"{failed}: ZooKeeper did not answer in time. Run again [QS-GATE-006]") from None
+        raise WriteError(f"{failed}: ZooKeeper did not answer in time. Run again (QS-GATE-006)") from None
     except kazoo_exceptions.KazooException as error:
-        raise WriteError(f"{failed}: {type(error).__name__}. Run again [QS-GATE-006]") from error
+        raise WriteError(f"{failed}: {type(error).__name__}. Run again (QS-GATE-006)") from error
 
 
 class Writer:
@@ -92,4 +92,4 @@ def require_cluster(client: Any, cluster_id: str, timeout: float) -> None:
     if refused:
         raise WriteError(refused)
     if before is None or client.client_id != before:
-        raise WriteError("the ZooKeeper session ended while /cluster/id was read. Run again [QS-PHASE-004]")
+        raise WriteError("the ZooKeeper session ended while /cluster/id was read. Run again (QS-PHASE-004)")

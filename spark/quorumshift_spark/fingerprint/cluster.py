@@ -124,7 +124,7 @@ class Cluster:
         names = sorted({*(stored - set(found.topics)), *coordinators})
         rights = topic_probe.rights(addresses, self._security, names, self._seconds)
         if "error" in rights:
-            raise ClusterError(f"{self._servers}: the principal's permissions: {rights['error']} [QS-VERIFY-003]")
+            raise ClusterError(f"{self._servers}: the principal's permissions: {rights['error']} (QS-VERIFY-003)")
         for topic in sorted(coordinators):
             if "READ" not in rights["topics"].get(topic, ["READ"]):
                 why = "only its tombstones show whether a committed offset or a transactional id was deleted or lost"
@@ -141,7 +141,7 @@ class Cluster:
             with KafkaConnection(address, self._security, self._seconds) as connection:
                 listed = self._ask(connection, admin_requests.DESCRIBE_LOG_DIRS, admin_requests.log_dirs(None))
         except (WireError, ValueError) as error:
-            raise ClusterError(f"{address}: the list of replicas: {error} [QS-VERIFY-003]") from error
+            raise ClusterError(f"{address}: the list of replicas: {error} (QS-VERIFY-003)") from error
         if listed["errorCode"] == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             why = "without it, brokers leave out topics and groups that are then not compared"
             raise self._denied("Describe", "the cluster", "--cluster", why)
@@ -250,7 +250,7 @@ class Cluster:
                         _check(state["errorCode"], f"{address}: transactional id {state['transactionalId']}")
                         found[state["transactionalId"]] = Transaction(state["producerId"], state["producerEpoch"])
         except (WireError, ValueError) as error:
-            raise ClusterError(f"{address}: the list of transactions: {error} [QS-VERIFY-003]") from error
+            raise ClusterError(f"{address}: the list of transactions: {error} (QS-VERIFY-003)") from error
         return found
 
     def _ask(self, connection: KafkaConnection, request: Request, body: bytes) -> Dict[str, Any]:
@@ -300,7 +300,7 @@ class Cluster:
             raise self._error(what, error.args[0]) from error
         except FutureTimeout as error:
             raise ClusterError(
-                f"{self._servers}: {what}: no answer within {self._seconds:g} s [QS-VERIFY-003]"
+                f"{self._servers}: {what}: no answer within {self._seconds:g} s (QS-VERIFY-003)"
             ) from error
 
     def _denied(self, operation: str, what: str, resource: str, why: str) -> ClusterError:

@@ -177,7 +177,7 @@ class _Work:
             if importlib.util.find_spec("crc32c") is None:
                 where = socket.gethostname()
                 raise ProtocolError(
-                    None, f"{where}: the Python package crc32c is missing: pip install crc32c [QS-VERIFY-002]"
+                    None, f"{where}: the Python package crc32c is missing: pip install crc32c (QS-VERIFY-002)"
                 )
             with KafkaConnection(task.address, self._security, self._timeout) as connection:
                 while waiting:
@@ -190,7 +190,7 @@ class _Work:
                     if sum(reader.next for reader, _epoch in first.values()) > before:
                         progress = time.monotonic()
                     elif time.monotonic() - progress > self._timeout:
-                        raise ProtocolError(task.address, f"no records for {self._timeout:g} s [QS-VERIFY-003]")
+                        raise ProtocolError(task.address, f"no records for {self._timeout:g} s (QS-VERIFY-003)")
                     for reader, why in [(reader, errors.get(reader.partition)) for reader, _epoch in first.values()]:
                         if reader.done or why:
                             yield _outcome(reader, first[reader.partition][1], why)
@@ -220,7 +220,7 @@ class _Work:
                     errors[partition] = f"{connection.address} has it up to offset {end} only"
         except (ValueError, KeyError) as error:
             raise ProtocolError(
-                connection.address, f"the answer to Fetch cannot be read: {error!r} [QS-CONNECT-004]"
+                connection.address, f"the answer to Fetch cannot be read: {error!r} (QS-CONNECT-004)"
             ) from error
         return errors
 

@@ -48,7 +48,7 @@ class Progress:
         owner = os.lstat(directory)
         if owner.st_uid != os.geteuid() or stat.S_IMODE(owner.st_mode) & 0o077 or not stat.S_ISDIR(owner.st_mode):
             raise ProgressError(
-                f"{directory} must be a directory of this user with mode 0700. Run: rm -r {directory} [QS-VERIFY-004]"
+                f"{directory} must be a directory of this user with mode 0700. Run: rm -r {directory} (QS-VERIFY-004)"
             )
         self.keys = os.path.join(directory, KEYS)
         self._path = os.path.join(directory, CHUNKS)
@@ -59,7 +59,7 @@ class Progress:
             self.close()
             raise ProgressError(
                 f"another data_fingerprint of this cluster runs: it uses {self._path}. Wait until it has "
-                "ended [QS-VERIFY-004]"
+                "ended (QS-VERIFY-004)"
             ) from None
         self._starts: Dict[TopicPartition, int] = {}
         self._found: Dict[_Place, Found] = {}

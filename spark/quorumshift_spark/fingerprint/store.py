@@ -108,13 +108,13 @@ def read(directory: str) -> Fingerprint:
                 f"{path} has version {summary['version']}, this release reads version {VERSION}. Use the release of "
                 "Quorumshift that made this baseline. Or, before controllers are started, delete the file and run the "
                 'gate again: it makes a new baseline. Or continue without it: -e \'{"quorumshift_fingerprint_topics": '
-                "[]}' [QS-VERIFY-005]"
+                "[]}' (QS-VERIFY-005)"
             )
         for name in FILES:
             if results.file_facts(os.path.join(directory, name), 0)["sha256"] != summary["sha256"][name]:
                 raise StoreError(
                     f"{os.path.join(directory, name)} does not match its SHA-256 in {NAME}. Give an intact "
-                    "baseline [QS-VERIFY-005]"
+                    "baseline (QS-VERIFY-005)"
                 )
         tables = [pq.read_table(os.path.join(directory, name)) for name in FILES[:2]]
         partitions = [PartitionState(**state) for state in summary["partitions"]]
@@ -124,7 +124,7 @@ def read(directory: str) -> Fingerprint:
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StoreError(
             f"{path} is not a baseline of data_fingerprint ({error.__class__.__name__}: {error}). Give the output "
-            "directory of a run that passed [QS-VERIFY-005]"
+            "directory of a run that passed (QS-VERIFY-005)"
         ) from error
     return Fingerprint(
         summary["cluster_id"],

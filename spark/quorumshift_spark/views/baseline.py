@@ -83,7 +83,7 @@ def about(path: str) -> Dict[str, Any]:
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
     if _ABOUT not in metadata:
-        raise ViewError(f"{os.path.basename(path)} is not a baseline of Quorumshift. {_DO} [QS-VERIFY-005]")
+        raise ViewError(f"{os.path.basename(path)} is not a baseline of Quorumshift. {_DO} (QS-VERIFY-005)")
     try:
         found = dict(json.loads(metadata[_ABOUT]))
     except (TypeError, ValueError) as error:
@@ -91,7 +91,7 @@ def about(path: str) -> Dict[str, Any]:
     if found.get("format") != FORMAT:
         raise ViewError(
             f"baseline {os.path.basename(path)} has format {found.get('format')}, this release reads {FORMAT}. "
-            f"{_DO} [QS-VERIFY-005]"
+            f"{_DO} (QS-VERIFY-005)"
         )
     if found.pop(_DIGEST, None) != _digest(found):
         raise _unreadable(path, "its metadata has another checksum")
@@ -114,7 +114,7 @@ def _verify(path: str, digest_key: bytes) -> None:
     except (OSError, ValueError):
         raise ViewError(
             f"baseline {name} has no signature ({name}{SIGNATURE}), so nothing shows who wrote it. "
-            f"{_DO} [QS-VERIFY-005]"
+            f"{_DO} (QS-VERIFY-005)"
         ) from None
     if not hmac.compare_digest(given, _signature(path, digest_key)):
         raise _unreadable(path, f"it does not match its signature in {name}{SIGNATURE}")
@@ -130,7 +130,7 @@ def _digest(said: Dict[str, Any]) -> str:
 
 def _unreadable(path: str, error: object) -> ViewError:
     return ViewError(
-        f"baseline {os.path.basename(path)} cannot be read: the file is damaged ({error}). {_DO} [QS-VERIFY-005]"
+        f"baseline {os.path.basename(path)} cannot be read: the file is damaged ({error}). {_DO} (QS-VERIFY-005)"
     )
 
 
@@ -164,12 +164,12 @@ class BaselineView(View):
         if metadata["cluster_id"] != self._cluster_id:
             raise ViewError(
                 f"baseline {name} is of cluster {metadata['cluster_id']}, not of {self._cluster_id}. "
-                f"{_DO} [QS-VERIFY-005]"
+                f"{_DO} (QS-VERIFY-005)"
             )
         if metadata["key_id"] != self._key_id:
             raise ViewError(
                 f"baseline {name} was made under another digest key, so its hashes cannot be compared. "
-                f"{_DO} [QS-VERIFY-005]"
+                f"{_DO} (QS-VERIFY-005)"
             )
         _verify(self._path, self._digest_key)
         state = metadata["states"][self._of]

@@ -525,7 +525,7 @@ class _Requester:
         return True
 
     def _error(self, text: str) -> ViewError:
-        return ViewError(f"broker {self._id} at {self._connection.address}: {text} [QS-VERIFY-003]")
+        return ViewError(f"broker {self._id} at {self._connection.address}: {text} (QS-VERIFY-003)")
 
 
 class ControllerView(LiveView):
@@ -556,7 +556,7 @@ class ControllerView(LiveView):
             for result in requests.read(request, _asked(connection, request, body, self._timeout))["results"]:
                 if result["errorCode"]:
                     raise ViewError(
-                        f"{what} at {self._address}: {request.name} returned {_error_text(result)} [QS-VERIFY-003]"
+                        f"{what} at {self._address}: {request.name} returned {_error_text(result)} (QS-VERIFY-003)"
                     )
                 yield from _settings(result, self._settings)
         yield Statement({"time_ms": int(started * 1000)}, [])

@@ -95,7 +95,7 @@ class CopySource:
             elif epoch == copied.epoch and taken is None and change.zxid > self._before:
                 taken = change.zxid
         if taken is None:
-            raise ViewError(f"no transaction gives /controller to KRaft's epoch {copied.epoch} [QS-VERIFY-001]")
+            raise ViewError(f"no transaction gives /controller to KRaft's epoch {copied.epoch} (QS-VERIFY-001)")
         ended = next(
             (
                 change.zxid

@@ -327,7 +327,7 @@ class MetadataLogView(LiveView):
                     f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
                     f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
                     "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's "
-                    "leader [QS-VERIFY-003]"
+                    "leader (QS-VERIFY-003)"
                 )
             yield log, extent
 
@@ -338,7 +338,7 @@ class MetadataLogView(LiveView):
         except LogMissing as error:
             raise ViewError(f"{self.name}: {error}") from None
         except LogError as error:
-            raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again [QS-VERIFY-003]") from error
+            raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again (QS-VERIFY-003)") from error
 
 
 _SMALL = 2 << 20
@@ -453,7 +453,7 @@ def _named_archive() -> Iterator[None]:
     try:
         yield
     except (metadata_snapshot.SnapshotError, OSError, EOFError) as error:
-        raise ViewError(f"metadata log: {error} [QS-VERIFY-003]") from error
+        raise ViewError(f"metadata log: {error} (QS-VERIFY-003)") from error
 
 
 def entities(image: Image, digests: Digests) -> Iterator[Entity]:

@@ -217,7 +217,7 @@ def _read(view: View, part: Any, summary: Dict[str, str]) -> Iterator[_Rows]:
                 yield _rows(entities, view.has_buckets)
                 entities.clear()
     if "state" not in summary:
-        raise _Failed("the view ended without a Statement [QS-VERIFY-003]")
+        raise _Failed("the view ended without a Statement (QS-VERIFY-003)")
     yield _rows(entities, view.has_buckets)
 
 

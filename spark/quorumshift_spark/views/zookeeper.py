@@ -98,7 +98,7 @@ class ZooKeeperView(LiveView):
         if self._cluster_id and ids != [self._cluster_id]:
             actual = f"cluster {ids[0]}" if ids else "no Kafka cluster"
             raise ViewError(
-                f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot [QS-VERIFY-003]"
+                f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot (QS-VERIFY-003)"
             )
 
     def parts(self, at_once: int = 0) -> List[Part]:
@@ -151,7 +151,7 @@ class ZooKeeperView(LiveView):
             if migration["malformed"]:
                 raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
             return migration["kraft_metadata_offset"], node.stat.mzxid
-        raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} does not exist: no migration is in progress [QS-VERIFY-003]")
+        raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} does not exist: no migration is in progress (QS-VERIFY-003)")
 
     def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
         """Return the zxid before reading, and the znodes that exist, read in this order."""
@@ -305,12 +305,12 @@ class ZooKeeperFilesView(ZooKeeperView):
         try:
             zxid, nodes = zk_files.read_tree(self._directory, self._log_directory, self._chroot, wanted)
         except (zk_files.ZooKeeperFileError, OSError) as error:
-            raise ViewError(f"ZooKeeper's files: {error} [QS-VERIFY-003]") from error
+            raise ViewError(f"ZooKeeper's files: {error} (QS-VERIFY-003)") from error
         if zxid < self._at_least:
             raise ViewError(
                 f"ZooKeeper's files in {self._log_directory} end at zxid {zxid:#x}, the ensemble was at "
                 f"{self._at_least:#x} before this comparison. Give the dataDir and dataLogDir of a running server, or "
-                "copy them anew [QS-VERIFY-003]"
+                "copy them anew (QS-VERIFY-003)"
             )
         return zxid, nodes
 

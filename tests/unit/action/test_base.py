@@ -64,21 +64,21 @@ def test_a_run_that_failed_does_nothing_more(harness):
     harness.artifacts.note("event", "failed", host="b1", reason="disk full.", task="Restart the broker")
     harness.artifacts.note("restart", "kraft", host="b2", outcome="done")  # of another host of the same step
     result = harness.run("digest_key", {}, {})
-    assert result["msg"] == 'The run ended at "Restart the broker" on b1: disk full. Nothing more was done [QS-RUN-012]'
+    assert result["msg"] == 'The run ended at "Restart the broker" on b1: disk full. Nothing more was done (QS-RUN-012)'
     assert harness.asked == [] and len(harness.events("failed")) == 1
 
 
 def test_every_failure_is_journaled_with_its_host(harness):
     harness.run("digest_key", {}, {"failed": True, "msg": "no space"}, host="b1")
     (event,) = harness.events("failed")
-    assert (event["host"], event["reason"], event["task"]) == ("b1", "no space [QS-HOST-001]", "task digest_key")
+    assert (event["host"], event["reason"], event["task"]) == ("b1", "no space (QS-HOST-001)", "task digest_key")
 
 
 def test_a_journal_that_cannot_be_written_hides_no_reason(harness, tmp_path):
     (tmp_path / "file").write_text("")
     harness.variables["quorumshift_artifacts_dir"] = str(tmp_path / "file")
-    result = harness.run("digest_key", {}, {"failed": True, "msg": "no space [QS-VERIFY-002]"}, host="b1")
-    assert result["msg"] == "no space [QS-VERIFY-002]"
+    result = harness.run("digest_key", {}, {"failed": True, "msg": "no space (QS-VERIFY-002)"}, host="b1")
+    assert result["msg"] == "no space (QS-VERIFY-002)"
 
 
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):
@@ -124,7 +124,7 @@ def test_an_unreachable_host_is_a_failure_unless_it_is_asked_for(harness, monkey
         assert harness.events("failed") == []
     else:
         result = harness.run("digest_key", {}, {}, host="b1")
-        assert result["msg"] == "b1 is unreachable: Connection timed out [QS-RUN-004]"
+        assert result["msg"] == "b1 is unreachable: Connection timed out (QS-RUN-004)"
         assert [event["host"] for event in harness.events("failed")] == ["b1"]
 
 

@@ -167,7 +167,7 @@ def test_a_phase_from_which_no_migration_goes_on_fails_a_run_forward(fresh):
     unknown = state("zk", phase="unknown", blocks=[{"id": "unknown", "text": "it contradicts", "do": "read it"}])
     result = fresh.run("migration_state", {"direction": "forward"}, unknown)
     assert result["failed"] and result["msg"] == (
-        "The phase is unknown: it contradicts. Read it. Nothing was changed. [QS-PHASE-001]"
+        "The phase is unknown: it contradicts. Read it. Nothing was changed. (QS-PHASE-001)"
     )
     assert "failed" not in fresh.run("migration_state", {}, unknown)
 
@@ -270,7 +270,7 @@ def test_a_run_goes_on_without_a_plan(fresh):
 
 def test_a_playbook_that_only_plans_fails_without_a_plan(fresh):
     result = fresh.run("migration_state", {"plan": "alone"}, state("zk", plan_error="no answer"))
-    assert result["failed"] and result["msg"] == "no answer. Nothing was changed. [QS-HOST-001]"
+    assert result["failed"] and result["msg"] == "no answer. Nothing was changed. (QS-HOST-001)"
 
 
 def test_a_plan_is_printed_and_kept(fresh):

@@ -52,7 +52,7 @@ def test_a_broker_that_reverted_ends_the_run(broker):
 
 def test_a_restart_that_fails_ends_the_run(broker):
     broker.run("node_restart", {"kind": "kraft"}, record("begun", outcome="failed", failed=True, msg="x"), host="b1")
-    assert broker.events("failed")[0]["reason"] == "x [QS-HOST-001]"
+    assert broker.events("failed")[0]["reason"] == "x (QS-HOST-001)"
 
 
 def test_what_was_begun_is_awaited_after_the_run_failed(broker):
@@ -124,7 +124,7 @@ def test_an_expired_token_is_asked_for_anew_five_times(broker):
         assert (result["failed"], result["outcome"]) == (False, "expired") and "exception" not in result
     assert broker.run("node_restart", asked, EXPIRED, host="b2")["failed"] is False  # each host has its own bound
     result = broker.run("node_restart", asked, EXPIRED, host="b1")
-    assert result["failed"] and result["msg"].endswith("or something suspends them. Run again. [QS-HOST-001]")
+    assert result["failed"] and result["msg"].endswith("or something suspends them. Run again. (QS-HOST-001)")
     assert broker.events("failed") and "renewable" not in broker.asked[0]
 
 

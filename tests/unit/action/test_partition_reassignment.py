@@ -33,7 +33,7 @@ def test_only_the_first_slice_begins_and_the_others_carry_on(harness, of_run):
 
 
 def test_what_failed_is_not_journaled_as_moved(harness, of_run):
-    failed = {"failed": True, "msg": "it was cancelled elsewhere [QS-ADMIN-006]", "results": []}
+    failed = {"failed": True, "msg": "it was cancelled elsewhere (QS-ADMIN-006)", "results": []}
     result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[0], failed)
     assert result["failed"] and harness.events("reassigned") == []
     assert [event["reason"] for event in harness.events("failed")] == ([failed["msg"]] if of_run else [])

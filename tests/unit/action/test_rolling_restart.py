@@ -124,6 +124,6 @@ def test_hosts_of_two_batches_are_rejected(harness):
 
 
 def test_partitions_that_cannot_stay_available_need_a_token_before_the_first_restart(harness):
-    answer = {"plan": TOGETHER, "unaccepted": "no order of restarts keeps 1 partitions [QS-RESTART-003]", "since": 1}
+    answer = {"plan": TOGETHER, "unaccepted": "no order of restarts keeps 1 partitions (QS-RESTART-003)", "since": 1}
     result = harness.run("rolling_restart", {"state": "planned", "kind": "restart_broker"}, answer)
-    assert result["failed"] and result["msg"].endswith("Nothing was changed. [QS-RESTART-003]")
+    assert result["failed"] and result["msg"].endswith("Nothing was changed. (QS-RESTART-003)")

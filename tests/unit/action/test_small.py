@@ -86,7 +86,7 @@ def test_blocking_findings_are_kept_and_not_printed_twice(harness):
     assert result == {
         "failed": True,
         "changed": False,
-        "msg": "These checks block the migration: space. Nothing was changed. [QS-CHECK-001]",
+        "msg": "These checks block the migration: space. Nothing was changed. (QS-CHECK-001)",
     }
     assert json.loads(harness.artifacts.read("preflight.json"))["findings"] == FINDINGS
     assert any("c1 has 1 MiB" in line for line in harness.printed)

@@ -50,7 +50,7 @@ def test_every_fork_gets_the_same_key(tmp_path):
 @pytest.mark.parametrize(
     ("gathered", "message"),
     [
-        (None, "--limit or --start-at-task excluded it [QS-PHASE-006]"),
+        (None, "--limit or --start-at-task excluded it (QS-PHASE-006)"),
         (
             {
                 "unreachable": True,
@@ -68,11 +68,11 @@ def test_every_fork_gets_the_same_key(tmp_path):
         ),
         (
             {"changed": False, "unread": "b2: it is damaged."},
-            "its facts could not be read: it is damaged [QS-PHASE-006]",
+            "its facts could not be read: it is damaged (QS-PHASE-006)",
         ),
         (
             {"failed": True, "msg": "b2: there is no Python."},
-            "its facts could not be read: there is no Python [QS-PHASE-006]",
+            "its facts could not be read: there is no Python (QS-PHASE-006)",
         ),
     ],
 )

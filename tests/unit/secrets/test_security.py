@@ -127,7 +127,7 @@ def test_unusable_file_is_named(tmp_path):
             f"client.{option}: {store}: not a PEM file. Convert JKS and PKCS12 stores"
         )
     assert message(ssl_certfile=empty, ssl_keyfile=absent).startswith(f"client.ssl_keyfile: {absent}: No such file")
-    assert message(ssl_cafile=empty) == f"client.ssl_cafile: {empty}: contains no readable certificate [QS-CONNECT-007]"
+    assert message(ssl_cafile=empty) == f"client.ssl_cafile: {empty}: contains no readable certificate (QS-CONNECT-007)"
     assert "do not match" in message(ssl_certfile=empty)
     with pytest.raises(SecurityError, match=r"^zookeeper_client\.cafile: "):
         ZkSecurity.from_options({"use_tls": True, "cafile": absent}).ssl_context()

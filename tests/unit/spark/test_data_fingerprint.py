@@ -236,7 +236,7 @@ def test_invalid_settings_are_an_error(tmp_path: pathlib.Path, log: Log, fingerp
 
 def test_a_job_without_servers_is_an_error(tmp_path: pathlib.Path, log: Log) -> None:
     result = run(tmp_path, "nowhere", views={"cluster": {}})
-    assert result["reasons"] == ["'views.cluster.bootstrap_servers' is missing [QS-VERIFY-004]"]
+    assert result["reasons"] == ["'views.cluster.bootstrap_servers' is missing (QS-VERIFY-004)"]
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_silent_server_times_out():
         kafka_wire.api_versions(server.address, timeout=1)
     assert caught.value.reason == "timeout"
     assert str(caught.value) == (
-        f"{server.address}: timed out after 1 s waiting for the answer to ApiVersions [QS-CONNECT-003]"
+        f"{server.address}: timed out after 1 s waiting for the answer to ApiVersions (QS-CONNECT-003)"
     )
 
 

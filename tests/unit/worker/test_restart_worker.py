@@ -186,7 +186,7 @@ def test_failed_broker_is_reverted_to_plain_mode(host):
     assert record["message"].splitlines() == [
         "kafka did not come up in mode zk_migration: kafka ended while it started (systemd: exit-code). "
         "Its properties file was reverted and it is up in mode zk again. Fix the cause and run again. "
-        "[QS-RESTART-012 QS-RESTART-013]",
+        "(QS-RESTART-012 QS-RESTART-013)",
         f"{node.directory}/server.log says:",
         "[t] ERROR cannot start as zk_migration",
     ]

@@ -32,7 +32,7 @@ def refusals(host: str, version: str | None, found: Mapping[str, Any], target: s
     whether a node is upgraded there.
     """
     if not found:
-        return [f"the directories of {host} were not read. Run the whole playbook [QS-RESTART-004]"]
+        return [f"the directories of {host} were not read. Run the whole playbook (QS-RESTART-004)"]
     home = found["home"]
     if not must and not home["is_link"]:
         return []  # no node runs, and there is nothing to switch
@@ -65,12 +65,12 @@ def _in_place(host: str, found: Mapping[str, Any], target: str) -> List[str]:
     if home["is_link"]:
         return [
             f"upgrade_home of {host} is not set, or is the link {home['path']} itself. Set it to the directory of "
-            f"Kafka {target} [QS-RESTART-004]"
+            f"Kafka {target} (QS-RESTART-004)"
         ]
     if not hook:
         return [_needs_hook(host, home, target)]
     if not hook["runs"]:
-        return [f"{hook['path']} of {host} is no executable file. Correct {HOOK}, or install it there [QS-RESTART-004]"]
+        return [f"{hook['path']} of {host} is no executable file. Correct {HOOK}, or install it there (QS-RESTART-004)"]
     return []
 
 
@@ -78,7 +78,7 @@ def _needs_hook(host: str, home: Mapping[str, Any], target: str) -> str:
     """Return why the hook must install the release."""
     return (
         f"{_named(host, home)}. Set {HOOK} to a command on the host that installs Kafka {target} there, and leave out "
-        "upgrade_home. See docs/upgrades.md, Packages [QS-RESTART-004]"
+        "upgrade_home. See docs/upgrades.md, Packages (QS-RESTART-004)"
     )
 
 
@@ -99,12 +99,12 @@ def _no_link(host: str, version: str | None, home: Mapping[str, Any], target: st
         return (
             f"{home['path']} of {host} is no link, and has the node's own files: {_files(home)}. Move these elsewhere "
             f"and restart the node with them, or set {HOOK} and leave out upgrade_home. See docs/upgrades.md, "
-            "Packages [QS-RESTART-004]"
+            "Packages (QS-RESTART-004)"
         )
     path, beside = shlex.quote(home["path"]), shlex.quote(f"{home['path']}-{version or 'earlier'}")
     return (
         f"{home['path']} of {host} is no link, and the upgrade switches a link. Make it one, while Kafka runs: "
-        f"mv {path} {beside} && ln -s {beside} {path} [QS-RESTART-004]"
+        f"mv {path} {beside} && ln -s {beside} {path} (QS-RESTART-004)"
     )
 
 
@@ -118,7 +118,7 @@ def _left_behind(host: str, home: Mapping[str, Any], must: bool) -> List[str]:
         return []
     return [
         f"{home['path']} of {host} has the node's own files: {_files(home)}. A switch of the link would leave them "
-        "behind. Move them elsewhere, and restart the node with them [QS-RESTART-004]"
+        "behind. Move them elsewhere, and restart the node with them (QS-RESTART-004)"
     ]
 
 
@@ -127,17 +127,17 @@ def _of_target(host: str, new: Mapping[str, Any], target: str) -> List[str]:
     if not new["exists"]:
         return [
             f"{new['path']} does not exist on {host}. Install Kafka {target} there, or correct "
-            "upgrade_home [QS-RESTART-004]"
+            "upgrade_home (QS-RESTART-004)"
         ]
     if new["version"] != target:
         return [
             f"{new['path']} of {host} has {'Kafka ' + new['version'] if new['version'] else 'no Kafka jar in libs/'}, "
-            f"and upgrade_to is {target}. Install that version there, or correct upgrade_home [QS-RESTART-004]"
+            f"and upgrade_to is {target}. Install that version there, or correct upgrade_home (QS-RESTART-004)"
         ]
     if not new["starts"]:
         return [
             f"{new['path']}/bin of {host} has no kafka-server-start.sh. Install the whole release "
-            "there [QS-RESTART-004]"
+            "there (QS-RESTART-004)"
         ]
     return []
 
@@ -151,18 +151,18 @@ def _of_process(host: str, version: str | None, found: Mapping[str, Any], target
         return [
             f"{host} runs Kafka {target}, and {home['path']} leads to {home['target']}, which its next start would "
             f"run. Correct the link: ln -sfn {shlex.quote(found['to']['path'])} "
-            f"{shlex.quote(home['path'])} [QS-RESTART-004]"
+            f"{shlex.quote(home['path'])} (QS-RESTART-004)"
         ]
     if version == target:
         return []
     if running and not running["exists"]:
         return [
             f"{host} runs Kafka {version} from {running['path']}, which is gone: it could not go back. Install "
-            f"Kafka {version} there again [QS-RESTART-004]"
+            f"Kafka {version} there again (QS-RESTART-004)"
         ]
     if not running and home["version"] != version:
         return [
             f"{host} runs Kafka {version}, and {home['path']} leads to {home['target']}: from which directory it runs "
-            f"cannot be seen, so it could not go back. Let the link lead to Kafka {version} [QS-RESTART-004]"
+            f"cannot be seen, so it could not go back. Let the link lead to Kafka {version} (QS-RESTART-004)"
         ]
     return []

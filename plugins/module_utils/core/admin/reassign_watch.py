@@ -89,7 +89,7 @@ class Watch:
         return (
             f"for {now - self._since:.0f} s no partition ended and no bytes were copied: {_last(self.text, error)}. "
             "Check the brokers that are added, their disks, and the throttle; then run again, or cancel with state: "
-            "cancelled [QS-ADMIN-006]"
+            "cancelled (QS-ADMIN-006)"
         )
 
 

@@ -78,39 +78,39 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
     makes of a template.
     """
     if not isinstance(content, Mapping):
-        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM} [QS-ADMIN-004]")
+        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM} (QS-ADMIN-004)")
     version = content.get("version", 1)
     if isinstance(version, bool) or version != 1 or not isinstance(version, int):
         raise ReassignmentError(
-            f"version is {_typed(version)}, and only version 1 of reassignments is known [QS-ADMIN-004]"
+            f"version is {_typed(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
         )
     found: Dict[Partition, Tuple[int, ...]] = {}
     for index, one in enumerate(_listed(content.get("partitions"), "partitions")):
         where = f"partitions[{index}]"
         if not isinstance(one, Mapping):
-            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM} [QS-ADMIN-004]")
+            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM} (QS-ADMIN-004)")
         topic = one.get("topic")
         if not isinstance(topic, str) or not topic:
-            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic [QS-ADMIN-004]")
+            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic (QS-ADMIN-004)")
         key = topic, _number(one.get("partition"), f"{where}.partition", texts)
         listed = _listed(one["replicas"], f"{where}.replicas") if "replicas" in one else []
         replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
-            raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries [QS-ADMIN-004]")
+            raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
         if len(set(replicas)) != len(replicas):
             raise ReassignmentError(
-                f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once [QS-ADMIN-004]"
+                f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
             )
         directories = _listed(one["log_dirs"], f"{where}.log_dirs") if "log_dirs" in one else []
         if any(directory != "any" for directory in directories):
             raise ReassignmentError(
                 f"{named(key)} names log directories, and moves between directories are not supported. Use "
-                "'any' [QS-ADMIN-004]"
+                "'any' (QS-ADMIN-004)"
             )
         if "log_dirs" in one and len(directories) != len(replicas):
             raise ReassignmentError(
                 f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or "
-                "none [QS-ADMIN-004]"
+                "none (QS-ADMIN-004)"
             )
         found[key] = replicas
     return found
@@ -133,7 +133,7 @@ def _typed(value: object) -> str:
 
 def _listed(value: object, where: str) -> list:
     if not isinstance(value, list):
-        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list [QS-ADMIN-004]")
+        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list (QS-ADMIN-004)")
     return value
 
 
@@ -142,7 +142,7 @@ def _number(value: object, where: str, texts: bool) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise ReassignmentError(
-            f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST} [QS-ADMIN-004]"
+            f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST} (QS-ADMIN-004)"
         )
     return value
 
@@ -197,37 +197,37 @@ def refusal(
     for one in begun:
         if not one.wanted:
             return (
-                f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas [QS-ADMIN-001]"
+                f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas (QS-ADMIN-001)"
             )
         if one.adding and not alive.intersection(one.has):
             return (
                 f"{named(one.partition)} has no live replica from which {_brokers(one.adding)} could copy: its "
-                f"replicas are {list(one.has)}. Start one of them, or leave the partition out [QS-ADMIN-001]"
+                f"replicas are {list(one.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
             )
         dead = [broker for broker in one.adding if broker not in alive]
         if dead:
             return (
                 f"{named(one.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
-                f"{sorted(alive)}. Start it, or choose another [QS-ADMIN-001]"
+                f"{sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
             )
     fewer = shrunk(begun)
     if fewer and shrink != shrink_token(fewer):
         listed = _few(list(map(_change, fewer)))
         return (
             f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
-            f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module [QS-ADMIN-001]"
+            f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module (QS-ADMIN-001)"
         )
     wanted = {one.partition for one in found if one.state == UNDER_WAY}
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
             f"{len(other)} partitions are in flight already ({_few(list(map(named, other)))}). Wait until they are "
-            "done, set additional: true to start more, or cancel them with state: cancelled [QS-ADMIN-001]"
+            "done, set additional: true to start more, or cancel them with state: cancelled (QS-ADMIN-001)"
         )
     if legacy and not additional:
         return (
             f"/admin/reassign_partitions exists in ZooKeeper: {legacy}. Its controller moves those partitions too, and "
-            "what this task asks overrides them. Wait until it is gone, or set additional: true [QS-ADMIN-001]"
+            "what this task asks overrides them. Wait until it is gone, or set additional: true (QS-ADMIN-001)"
         )
     return None
 
@@ -275,7 +275,7 @@ def broker_id(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ReassignmentError(f"{text!r} is no broker id. Give a number, or 'least_loaded' [QS-ADMIN-005]") from None
+        raise ReassignmentError(f"{text!r} is no broker id. Give a number, or 'least_loaded' (QS-ADMIN-005)") from None
 
 
 # --- throttles ---------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def drain(
     if broker not in racks and not any(broker in replicas for replicas in assignments.values()):
         raise ReassignmentError(
             f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the "
-            "id [QS-ADMIN-005]"
+            "id (QS-ADMIN-005)"
         )
     load = _load(assignments, racks)
     moved = {}
@@ -443,7 +443,7 @@ def drain(
             raise ReassignmentError(
                 f"{named(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster has "
                 f"{len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
-                "first [QS-ADMIN-005]"
+                "first (QS-ADMIN-005)"
             )
         used = [racks.get(one) for one in others]
         chosen = min(choices, key=lambda one: (used.count(racks[one]) if racks[one] else 0, load[one], one))
@@ -463,14 +463,14 @@ def add(
     if broker is None:
         if not racks:
             raise ReassignmentError(
-                "no broker is alive, so none can be added. Start a broker, then run again [QS-ADMIN-005]"
+                "no broker is alive, so none can be added. Start a broker, then run again (QS-ADMIN-005)"
             )
         load = _load(assignments, racks)
         of_rack = rack_load(assignments, racks)
         broker = min(racks, key=lambda one: (of_rack[str(racks[one])], load[one], one))
     if broker not in racks:
         raise ReassignmentError(
-            f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again [QS-ADMIN-005]"
+            f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again (QS-ADMIN-005)"
         )
     load = _load(assignments, racks)
     share = sum(load.values()) // len(racks)

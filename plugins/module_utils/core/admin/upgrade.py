@@ -95,10 +95,10 @@ def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> Lis
     for host, one in sorted(hosts.items()):
         if host in found and not one.runs:
             reasons.append(
-                f"{host} does not run, so it is unknown whether Kafka {target} starts there [QS-RESTART-004]"
+                f"{host} does not run, so it is unknown whether Kafka {target} starts there (QS-RESTART-004)"
             )
         elif one.version != target and (host in found or one.home["home"]["is_link"]):
-            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target} [QS-RESTART-004]")
+            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target} (QS-RESTART-004)")
     return reasons
 
 
@@ -136,19 +136,19 @@ def refusals(
     if release is None:
         return [
             f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its "
-            "jar [QS-RESTART-004]"
+            "jar (QS-RESTART-004)"
         ]
     if in_zookeeper_mode and release >= FIRST_WITHOUT:
         return [
             f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
             f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
-            "then [QS-RESTART-004]"
+            "then (QS-RESTART-004)"
         ]
     found = _upgraded(hosts, in_zookeeper_mode)
     reasons = [
         (
             f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has "
-            "libs/ [QS-RESTART-004]"
+            "libs/ (QS-RESTART-004)"
         )
         for host, one in sorted(found.items())
         if one.version is None
@@ -163,7 +163,7 @@ def refusals(
         mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
         reasons.append(
             f"versions are mixed: {mixed}. An upgrade to {target} begins from one version. Finish the earlier upgrade "
-            "first, or take it back: run this playbook with its version and directory [QS-RESTART-004]"
+            "first, or take it back: run this playbook with its version and directory (QS-RESTART-004)"
         )
     if in_zookeeper_mode:
         return reasons + _over_protocol(found, target, release)

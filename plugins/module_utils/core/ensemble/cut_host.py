@@ -169,7 +169,7 @@ class Worker:
         deadline = (yield ("now",)) + NOT_SERVING_S
         while (yield ("mode",)) != "":  # a server that gives no answer may still serve
             if (yield ("now",)) > deadline:
-                raise CutError(f"the server still serves {NOT_SERVING_S:.0f} s after the cut [QS-ZKMOVE-014]")
+                raise CutError(f"the server still serves {NOT_SERVING_S:.0f} s after the cut (QS-ZKMOVE-014)")
             yield ("sleep", POLL_S)
         yield from self.step("not serving")
         last = yield ("last",)
@@ -387,7 +387,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
         seen = yield ("state",)
         if seen != HEALED:
             raise CutError(
-                f"a worker runs on this host in state {seen}. Wait until it ends, and run again [QS-ZKMOVE-014]"
+                f"a worker runs on this host in state {seen}. Wait until it ends, and run again (QS-ZKMOVE-014)"
             )
         yield ("kill_worker",)  # it hung while the timer healed the host, and has nothing left to do
     if (yield ("state",)) in UNDONE_BY_ITSELF:  # a reboot took the rules, the worker and the timer
@@ -397,7 +397,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
     if outlived:
         raise CutError(
             f"{', '.join(outlived)} may have accepted a promotion that was taken back. Nothing was "
-            "changed [QS-ZKMOVE-007]"
+            "changed (QS-ZKMOVE-007)"
         )
 
     def started() -> Steps:
@@ -408,7 +408,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
         return True
 
     if not (yield from locked(started())):
-        raise CutError(f"this host is in state {(yield ('state',))}. Nothing was changed [QS-ZKMOVE-014]")
+        raise CutError(f"this host is in state {(yield ('state',))}. Nothing was changed (QS-ZKMOVE-014)")
     yield ("remove_order",)
     yield ("set_taken_back_without", [])
     yield ("write_scripts",)
@@ -452,7 +452,7 @@ def resume(spec: Mapping[str, Any]) -> Steps:
         if not spec["one_promoted"]:
             raise CutError(
                 "this host was suspended, and no other one was promoted: run "
-                "quorumshift.kafka.zk_rollback [QS-ZKMOVE-015]"
+                "quorumshift.kafka.zk_rollback (QS-ZKMOVE-015)"
             )
         yield ("stop_server",)
         if not record.get("started"):
@@ -477,7 +477,7 @@ def heal(spec: Mapping[str, Any]) -> Steps:
     seen = yield ("state",)
     if seen in ensemble_cut.ACCEPTED:
         raise CutError(
-            f"this host accepted its promotion (state {seen}), so that its part of the cut stays [QS-ZKMOVE-015]"
+            f"this host accepted its promotion (state {seen}), so that its part of the cut stays (QS-ZKMOVE-015)"
         )
     if (yield ("worker_runs",)):
         record = yield ("record",)
@@ -485,14 +485,14 @@ def heal(spec: Mapping[str, Any]) -> Steps:
         yield from await_state((HEALED,), 2.0)
     yield ("heal",)
     if (yield ("rules_left", *ALL_RULES)):
-        raise CutError("firewall rules of the cut are left [QS-ZKMOVE-015]")
+        raise CutError("firewall rules of the cut are left (QS-ZKMOVE-015)")
 
 
 def require_moves(spec: Mapping[str, Any]) -> Steps:
     """Require that no other run began to move brokers since this one read the host: they may use other servers now."""
     if spec.get("moves") not in (None, (yield ("moves",))):
         raise CutError(
-            "another run began to move brokers after this one read this host. Nothing was changed [QS-ZKMOVE-014]"
+            "another run began to move brokers after this one read this host. Nothing was changed (QS-ZKMOVE-014)"
         )
 
 
@@ -502,7 +502,7 @@ def reserve(spec: Mapping[str, Any]) -> Steps:
     def work() -> Steps:
         if (yield ("state",)) not in (NONE, HEALED):
             raise CutError(
-                f"a cut is under way on this host (state {(yield ('state',))}). Nothing was changed [QS-ZKMOVE-014]"
+                f"a cut is under way on this host (state {(yield ('state',))}). Nothing was changed (QS-ZKMOVE-014)"
             )
         yield from require_moves(spec)
         yield ("set_moves", (yield ("moves",)) + 1)
@@ -539,7 +539,7 @@ def take_back(spec: Mapping[str, Any]) -> Steps:
     seen = yield ("state",)
     if seen != SUSPENDED:
         raise CutError(
-            f"this host is in state {seen}, not {SUSPENDED}. Run quorumshift.kafka.zk_rollback again [QS-ZKMOVE-015]"
+            f"this host is in state {seen}, not {SUSPENDED}. Run quorumshift.kafka.zk_rollback again (QS-ZKMOVE-015)"
         )
     yield ("stop_server",)
     record = yield ("record",)
@@ -548,7 +548,7 @@ def take_back(spec: Mapping[str, Any]) -> Steps:
     if written:
         raise CutError(
             f"Kafka wrote to this server since its promotion: {written}. There is no rollback to the source without "
-            "loss [QS-ZKMOVE-018]"
+            "loss (QS-ZKMOVE-018)"
         )
     if unknown:
         yield ("set_taken_back_without", unknown)
@@ -568,7 +568,7 @@ def add(spec: Mapping[str, Any]) -> Steps:
     """
     if not (yield from is_clean()):
         raise CutError(
-            "this host is not clean: its server runs or has data, or the host has a state of a cut [QS-ZKMOVE-007]"
+            "this host is not clean: its server runs or has data, or the host has a state of a cut (QS-ZKMOVE-007)"
         )
     record: Dict[str, Any] = {"id": spec["id"], "steps": [], "reason": "", "brokers_lost": [], "dead": []}
     yield ("write_config",)
@@ -579,7 +579,7 @@ def add(spec: Mapping[str, Any]) -> Steps:
     until = (yield ("now",)) + ADD_S
     while (yield ("mode",)) not in SERVING:
         if (yield ("now",)) > until:
-            raise CutError(f"the server does not follow the leader {ADD_S:.0f} s after its start [QS-ZKMOVE-007]")
+            raise CutError(f"the server does not follow the leader {ADD_S:.0f} s after its start (QS-ZKMOVE-007)")
         yield ("sleep", WAIT_S)
 
 
@@ -612,7 +612,7 @@ def verify(_spec: Mapping[str, Any]) -> Steps:
     """Note that a run has verified the destination: no write of Kafka is missing on it."""
     seen = yield ("state",)
     if seen != PROMOTED:
-        raise CutError(f"this host is in state {seen}, not {PROMOTED} [QS-ZKMOVE-015]")
+        raise CutError(f"this host is in state {seen}, not {PROMOTED} (QS-ZKMOVE-015)")
     yield from remove_all()  # a worker that was killed may have left the drop-in
     yield ("set_verified",)
 

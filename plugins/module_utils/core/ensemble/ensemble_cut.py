@@ -320,7 +320,7 @@ def not_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, s
         yield Finding(
             f"{len(timeouts)} sessions live on this server, and no other destination server serves as an observer: "
             f"{seen}. A restart takes about {planned.start_s + RECONNECT_S:.0f} s, and the shortest session timeout is "
-            f"{planned.timeout_ms} ms [QS-ZKMOVE-001]",
+            f"{planned.timeout_ms} ms (QS-ZKMOVE-001)",
             "start another destination server, and run again",
         )
 
@@ -331,7 +331,7 @@ def too_long(planned: Plan) -> Iterator[Finding]:
         needed = int(planned.estimate_s / BUDGET * 1000) + 1000
         yield Finding(
             f"the cut takes about {planned.estimate_s:.1f} s, and the shortest session timeout is "
-            f"{planned.timeout_ms} ms: two thirds of it are {planned.budget_s:.1f} s [QS-ZKMOVE-011]",
+            f"{planned.timeout_ms} ms: two thirds of it are {planned.budget_s:.1f} s (QS-ZKMOVE-011)",
             f"set zookeeper.session.timeout.ms={needed} on all brokers, restart them, and run again",
         )
 
@@ -384,11 +384,11 @@ def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Findin
     runs."""
     if state in UNDONE_BY_ITSELF and works:
         yield Finding(
-            f"a cut is under way on {host} (state {state}) [QS-ZKMOVE-011]", "wait until it ends, and run again"
+            f"a cut is under way on {host} (state {state}) (QS-ZKMOVE-011)", "wait until it ends, and run again"
         )
     elif rules and not works and state not in ACCEPTED:
         yield Finding(
-            f"{host} has {rules} firewall rules of an earlier cut [QS-ZKMOVE-011]",
+            f"{host} has {rules} firewall rules of an earlier cut (QS-ZKMOVE-011)",
             "run quorumshift.kafka.zk_migrate again: it removes them",
         )
 
@@ -442,7 +442,7 @@ def not_ready(
     if not has_leader(source):
         found.append(
             Finding(
-                "none of the source's servers answers as its leader [QS-ZKMOVE-011]", "fix the source, and run again"
+                "none of the source's servers answers as its leader (QS-ZKMOVE-011)", "fix the source, and run again"
             )
         )
     for host, one in sorted(hosts.items()):
@@ -451,7 +451,7 @@ def not_ready(
         if not server["observes"] or server["mode"] != "observer":
             found.append(
                 Finding(
-                    f"{host} serves as {server['mode'] or 'nothing'}, not as an observer of the source [QS-ZKMOVE-011]",
+                    f"{host} serves as {server['mode'] or 'nothing'}, not as an observer of the source (QS-ZKMOVE-011)",
                     "run quorumshift.kafka.zk_migrate again: it joins the source",
                 )
             )
@@ -459,7 +459,7 @@ def not_ready(
         found.append(
             Finding(
                 f"destination server {server_} is at zxid 0x{zxid or 0:x}, and the source's leader was at "
-                f"0x{leader_zxid(source):x} before [QS-ZKMOVE-011]",
+                f"0x{leader_zxid(source):x} before (QS-ZKMOVE-011)",
                 "wait until it has caught up, and run again",
             )
         )
@@ -473,7 +473,7 @@ def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterato
         if zk_sessions.creator(session) not in ids:
             yield Finding(
                 f"the session of {path} was made by the server with myid {zk_sessions.creator(session)}, which is none "
-                "of the destination [QS-ZKMOVE-010]",
+                "of the destination (QS-ZKMOVE-010)",
                 "restart that broker or client with the destination's connect string; add a broker to the inventory "
                 "if it is not there",
             )
@@ -486,7 +486,7 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
         found = sorted({one["address"] for one in clients(answer)} & set(map(canonical, brokers)))
         if found:
             yield Finding(
-                f"source server {server} has connections of broker hosts {shown(found)} [QS-ZKMOVE-010]",
+                f"source server {server} has connections of broker hosts {shown(found)} (QS-ZKMOVE-010)",
                 "move tools, agents and brokers on these hosts to the destination's connect string",
             )
 
@@ -499,6 +499,6 @@ def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
         if found:
             yield Finding(
                 f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "
-                f"clients at {shown(found)} [QS-ZKMOVE-011]",
+                f"clients at {shown(found)} (QS-ZKMOVE-011)",
                 "stop these clients for the cut, or move them to the destination's connect string",
             )

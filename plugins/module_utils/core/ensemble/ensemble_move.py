@@ -97,7 +97,7 @@ def decide(
         findings.append(
             Finding(
                 f"{', '.join(gone_before)} was dead when a promotion was taken back that it may have accepted. Its "
-                "files may be of an ensemble that is no more, and newer than those of the other hosts [QS-ZKMOVE-007]",
+                "files may be of an ensemble that is no more, and newer than those of the other hosts (QS-ZKMOVE-007)",
                 f"start {gone_before[0]} with empty directories, and run without naming it in zk_migrate_dead_hosts",
             )
         )
@@ -173,7 +173,7 @@ def _findings(
     if unread:
         return [
             Finding(
-                f"destination hosts could not be read: {', '.join(unread)} [QS-ZKMOVE-006]",
+                f"destination hosts could not be read: {', '.join(unread)} (QS-ZKMOVE-006)",
                 "fix that, and run again. If they are dead for good, and the others are a majority: "
                 f"-e zk_migrate_dead_hosts={','.join(unread)}",
             )
@@ -182,7 +182,7 @@ def _findings(
         return [
             Finding(
                 f"{', '.join(promoted)} served Kafka as an ensemble of its own, so the source lacks what Kafka wrote "
-                "there. There is no rollback without loss [QS-ZKMOVE-018]",
+                "there. There is no rollback without loss (QS-ZKMOVE-018)",
                 f"go forward: {MIGRATE_AGAIN}",
             )
         ]
@@ -191,7 +191,7 @@ def _findings(
         return [
             Finding(
                 f"{', '.join(promoted)} serves as an ensemble of its own, and {', '.join(others)} is no part "
-                "of it [QS-ZKMOVE-016]",
+                "of it (QS-ZKMOVE-016)",
                 f"if no other run is under way, stop the ZooKeeper server of {', '.join(others)} at once, since it "
                 "belongs to the source",
             )
@@ -200,7 +200,7 @@ def _findings(
         return [
             Finding(
                 f"{', '.join(unknown)} is dead, and of the hosts that were promoted only {', '.join(accepted)} is "
-                "there, which is no majority [QS-ZKMOVE-007]",
+                "there, which is no majority (QS-ZKMOVE-007)",
                 f"start {', '.join(unknown)}, and run again without naming it in zk_migrate_dead_hosts",
             )
         ]
@@ -208,7 +208,7 @@ def _findings(
         return [
             Finding(
                 f"{', '.join(unknown)} is dead, and accepted its promotion as {', '.join(accepted)} did. It may have "
-                "served Kafka [QS-ZKMOVE-007]",
+                "served Kafka (QS-ZKMOVE-007)",
                 f"go forward: {MIGRATE_AGAIN}",
             )
         ]
@@ -217,7 +217,7 @@ def _findings(
         return [
             Finding(
                 f"{', '.join(unknown)} is dead and may have served Kafka, since the log of {unsure[0]} shows: "
-                f"{members[unsure[0]]['written']} [QS-ZKMOVE-007]",
+                f"{members[unsure[0]]['written']} (QS-ZKMOVE-007)",
                 f"start {', '.join(unknown)}, and run again without naming it in zk_migrate_dead_hosts",
             )
         ]
@@ -237,7 +237,7 @@ def _of_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Itera
     if returned:
         states = ", ".join(f"{host} (state {one['state']})" for host, one in sorted(returned.items()))
         yield Finding(
-            f"named dead in this move, and there again with old files: {states} [QS-ZKMOVE-007]",
+            f"named dead in this move, and there again with old files: {states} (QS-ZKMOVE-007)",
             f"{MIGRATE_AGAIN} with -e zk_migrate_clean_hosts={','.join(sorted(returned))}: it stops these servers, "
             "moves their data away, and has them join anew",
         )
@@ -302,12 +302,12 @@ def unlike(
         if one["myid"] in servers and one["myid"] not in one["ids"]:
             yield Finding(
                 f"zk_migrate_destination_servers has server {one['myid']} at {servers[one['myid']]}, which is no "
-                f"address of {host}, whose zk_migrate_myid that is [QS-ZKMOVE-008]",
+                f"address of {host}, whose zk_migrate_myid that is (QS-ZKMOVE-008)",
                 "correct zk_migrate_destination_servers or zk_migrate_myid",
             )
         if not one["entries"]:
             yield Finding(
-                f"no server of zk_migrate_destination_connect is the one on {host} [QS-ZKMOVE-008]",
+                f"no server of zk_migrate_destination_connect is the one on {host} (QS-ZKMOVE-008)",
                 f"add {host} with its clientPort to zk_migrate_destination_connect",
             )
     for host, number in sorted(dead.items()):
@@ -315,7 +315,7 @@ def unlike(
     for number, owners in sorted(by_id.items()):
         if len(owners) > 1:
             yield Finding(
-                f"zk_migrate_myid is {number} on {', '.join(owners)} [QS-ZKMOVE-008]", "give each host an id of its own"
+                f"zk_migrate_myid is {number} on {', '.join(owners)} (QS-ZKMOVE-008)", "give each host an id of its own"
             )
     yield from _unlike_ids(set(servers), set(by_id))
     known = {entry for one in hosts.values() for entry in one["entries"]}
@@ -324,7 +324,7 @@ def unlike(
     if foreign:
         yield Finding(
             f"{', '.join(foreign)} of zk_migrate_destination_connect is no server of a host in the group "
-            "zookeeper_destination [QS-ZKMOVE-008]",
+            "zookeeper_destination (QS-ZKMOVE-008)",
             "add its host to the group, or remove it from the connect string, and restart the brokers",
         )
     silent = sorted(str(one) for one in connect.servers if str(one) not in known and one.host in of_dead)
@@ -332,13 +332,13 @@ def unlike(
         living = ",".join(str(one) for one in connect.servers if str(one) in known)
         yield Finding(
             f"zk_migrate_destination_connect has {', '.join(silent)} of a host that is named dead. Brokers must not "
-            "know it: it could come back as an observer of the source [QS-ZKMOVE-007]",
+            "know it: it could come back as an observer of the source (QS-ZKMOVE-007)",
             f"set zk_migrate_destination_connect={living}{connect.chroot}, and run again",
         )
     if dead and 2 * len(dead) >= len(servers):
         yield Finding(
             f"{len(dead)} of {len(servers)} destination servers are named dead, and the others are no "
-            "majority [QS-ZKMOVE-007]",
+            "majority (QS-ZKMOVE-007)",
             "start hosts, or replace them with the same address and id, from empty directories",
         )
     yield from answering(dead, servers, {host: one.get("answering") or () for host, one in hosts.items()})
@@ -358,7 +358,7 @@ def answering(
         ]
         if found:
             yield Finding(
-                f"{host} is named in zk_migrate_dead_hosts, and answers: {', '.join(found)} [QS-ZKMOVE-007]",
+                f"{host} is named in zk_migrate_dead_hosts, and answers: {', '.join(found)} (QS-ZKMOVE-007)",
                 f"leave {host} out of zk_migrate_dead_hosts, or stop its ZooKeeper server and keep it from starting",
             )
 
@@ -384,13 +384,13 @@ def _unlike_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Fi
     for number in sorted(set(servers) - set(hosts)):
         yield Finding(
             f"zk_migrate_destination_servers has server {number}, and no host of the group zookeeper_destination has "
-            "that zk_migrate_myid [QS-ZKMOVE-008]",
+            "that zk_migrate_myid (QS-ZKMOVE-008)",
             "add its host to the group, or remove the server",
         )
     for number in sorted(set(hosts) - set(servers)):
         yield Finding(
             f"zk_migrate_destination_servers has no server {number}, which is the zk_migrate_myid of a host in the "
-            "group zookeeper_destination [QS-ZKMOVE-008]",
+            "group zookeeper_destination (QS-ZKMOVE-008)",
             "add it, or remove the host from the group",
         )
 
@@ -401,18 +401,18 @@ def foreign_servers(creators: Mapping[str, int | None], ids: Collection[int]) ->
     for server, number in sorted(creators.items()):
         if number is None:
             yield Finding(
-                f"{server} of zk_migrate_destination_connect gives no session [QS-ZKMOVE-008]",
+                f"{server} of zk_migrate_destination_connect gives no session (QS-ZKMOVE-008)",
                 "start it, and run again",
             )
         elif number not in ids:
             yield Finding(
                 f"{server} of zk_migrate_destination_connect has the id {number}, which is none of the "
-                "destination [QS-ZKMOVE-008]",
+                "destination (QS-ZKMOVE-008)",
                 "correct zk_migrate_destination_connect, and restart the brokers",
             )
     lacking = sorted(set(ids) - set(creators.values()))
     if lacking:
         yield Finding(
-            f"no server of zk_migrate_destination_connect has the id {lacking[0]} of the destination [QS-ZKMOVE-008]",
+            f"no server of zk_migrate_destination_connect has the id {lacking[0]} of the destination (QS-ZKMOVE-008)",
             "add its server to the connect string, and restart the brokers",
         )

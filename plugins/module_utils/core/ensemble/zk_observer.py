@@ -148,7 +148,7 @@ def findings(host: Host, source: Source, myid: int, destination: Mapping[int, st
         if one["reason"] != "refused" or one["kind"] == "leader":
             yield Finding(
                 f"{one['address']} of server {one['to']} cannot be reached from this host: "
-                f"{one['error']} [QS-ZKMOVE-001]",
+                f"{one['error']} (QS-ZKMOVE-001)",
                 "open the port in the firewalls between the hosts; if the server is down for good, give the others as "
                 "source_servers",
             )
@@ -158,19 +158,19 @@ def _of_source(source: Source) -> Iterator[Finding]:
     down = sorted(server for server, one in source.status.items() if one["error"])
     if down:
         yield Finding(
-            f"source servers {shown(down)} do not answer: {source.status[down[0]]['error']} [QS-ZKMOVE-001]",
+            f"source servers {shown(down)} do not answer: {source.status[down[0]]['error']} (QS-ZKMOVE-001)",
             "start them, or correct zookeeper_connect",
         )
     silent = sorted(server for server, one in source.status.items() if not one["error"] and not one["mode"])
     if silent:
         yield Finding(
-            f"source servers {shown(silent)} forbid srvr, so their version and leader are unknown [QS-ZKMOVE-001]",
+            f"source servers {shown(silent)} forbid srvr, so their version and leader are unknown (QS-ZKMOVE-001)",
             "allow it in their 4lw.commands.whitelist",
         )
     standalone = sorted(server for server, one in source.status.items() if one["mode"] == "standalone")
     if standalone:
         yield Finding(
-            f"the source {standalone[0]} is standalone, and a standalone server has no observers [QS-ZKMOVE-001]",
+            f"the source {standalone[0]} is standalone, and a standalone server has no observers (QS-ZKMOVE-001)",
             "set standaloneEnabled=false and its server line in its zoo.cfg, restart it, and run again",
         )
         return
@@ -180,24 +180,24 @@ def _of_source(source: Source) -> Iterator[Finding]:
         if version and (version < (3, 4, 13) or (3, 5, 0) <= version < (3, 5, 4)):
             yield Finding(
                 f"source server {server} is ZooKeeper {'.'.join(map(str, version))}, which loses data with observers "
-                "(ZOOKEEPER-2959) [QS-ZKMOVE-001]",
+                "(ZOOKEEPER-2959) (QS-ZKMOVE-001)",
                 "upgrade the source to 3.4.13, 3.5.4 or later",
             )
     if source.leader is None and not down and not silent:
         yield Finding(
-            f"none of {shown(sorted(source.status))} is the source's leader [QS-ZKMOVE-001]",
+            f"none of {shown(sorted(source.status))} is the source's leader (QS-ZKMOVE-001)",
             "name all source servers in zookeeper_connect",
         )
     if not source.ensemble.members:
         yield Finding(
-            "the source's /zookeeper/config names no servers [QS-ZKMOVE-001]",
+            "the source's /zookeeper/config names no servers (QS-ZKMOVE-001)",
             "give source_servers with the server lines of its zoo.cfg",
         )
     wildcards = sorted(number for number, one in source.ensemble.members.items() if one.address.startswith(_WILDCARDS))
     if wildcards:
         yield Finding(
             f"the source's configuration has server {wildcards[0]} at {source.ensemble.members[wildcards[0]].address}, "
-            "which is no address that this host can reach [QS-ZKMOVE-001]",
+            "which is no address that this host can reach (QS-ZKMOVE-001)",
             "give source_servers with the addresses of all source servers",
         )
 
@@ -206,11 +206,11 @@ def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iter
     own = destination.get(myid)
     if own is None:
         yield Finding(
-            f"destination_servers has no server {myid} [QS-ZKMOVE-002]", "add this host's server, or correct myid"
+            f"destination_servers has no server {myid} (QS-ZKMOVE-002)", "add this host's server, or correct myid"
         )
     elif own.startswith(_WILDCARDS):
         yield Finding(
-            f"destination_servers has server {myid} at {own}, which other servers cannot reach [QS-ZKMOVE-002]",
+            f"destination_servers has server {myid} at {own}, which other servers cannot reach (QS-ZKMOVE-002)",
             "give an address of this host that all servers reach",
         )
     # observers that were added to the source with reconfig are no others
@@ -225,26 +225,26 @@ def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iter
     low = sorted(number for number in destination if number <= largest)
     if taken:
         yield Finding(
-            f"the id {taken[0]} is of a source server as well ({source.members[taken[0]].address}) [QS-ZKMOVE-002]",
+            f"the id {taken[0]} is of a source server as well ({source.members[taken[0]].address}) (QS-ZKMOVE-002)",
             f"choose destination ids from {largest + 1} to {LARGEST_ID}: write them to the myid files",
         )
     elif low:
         # a source server with a larger id closes the connection and connects to the observer itself
         yield Finding(
-            f"the destination id {low[0]} is lower than the largest source id {largest} [QS-ZKMOVE-002]",
+            f"the destination id {low[0]} is lower than the largest source id {largest} (QS-ZKMOVE-002)",
             f"choose destination ids from {largest + 1} to {LARGEST_ID}: write them to the myid files",
         )
     high = sorted(number for number in destination if number > LARGEST_ID)
     if high:
         yield Finding(
             f"the destination id {high[0]} is larger than {LARGEST_ID}, so its sessions would look like "
-            "TTLs [QS-ZKMOVE-002]",
+            "TTLs (QS-ZKMOVE-002)",
             f"choose destination ids from {largest + 1} to {LARGEST_ID}: write them to the myid files",
         )
     addresses = list(destination.values())
     twice = sorted({one for one in addresses if addresses.count(one) > 1 or one in known})
     if twice:
-        yield Finding(f"the address {twice[0]} is of two servers [QS-ZKMOVE-002]", "correct destination_servers")
+        yield Finding(f"the address {twice[0]} is of two servers (QS-ZKMOVE-002)", "correct destination_servers")
 
 
 def _of_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
@@ -253,7 +253,7 @@ def _of_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
     if not is_observer_of(host, myid, source.ensemble):
         yield Finding(
             f"{host.files[0]} exists, but this host is no observer of the source: its data would be "
-            "mixed [QS-ZKMOVE-003]",
+            "mixed (QS-ZKMOVE-003)",
             "if nothing needs them, stop the server and move the directories version-2 away",
         )
         return
@@ -261,7 +261,7 @@ def _of_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
     if leader is not None and host.last > leader:
         yield Finding(
             f"this host's files lead to zxid 0x{host.last:x}, beyond 0x{leader:x} of the source's leader: they are of "
-            "an ensemble of its own [QS-ZKMOVE-003]",
+            "an ensemble of its own (QS-ZKMOVE-003)",
             "stop the server, move the directories version-2 away, and run again",
         )
 
@@ -276,13 +276,13 @@ def of_settings(
     """Yield the settings with which this host must not be an observer, alone and beside the source's."""
     if not _is_on(settings, "observer.syncEnabled", settings.get("syncEnabled", "true")):
         yield Finding(
-            f"syncEnabled is false in {config_file}, so the observer would keep nothing on disk [QS-ZKMOVE-004]",
+            f"syncEnabled is false in {config_file}, so the observer would keep nothing on disk (QS-ZKMOVE-004)",
             "remove it from the file and from the JVM's options",
         )
     if _is_on(settings, "localSessionsEnabled"):
         yield Finding(
             f"localSessionsEnabled is true in {config_file}, and local sessions do not survive the "
-            "move [QS-ZKMOVE-004]",
+            "move (QS-ZKMOVE-004)",
             "remove it from the file",
         )
     yield from _kerberos("this host", settings)
@@ -294,7 +294,7 @@ def _kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
     if _is_on(settings, "quorum.auth.enableSasl") and settings.get("quorum.auth.kerberos.servicePrincipal"):
         yield Finding(
             f"{where} authenticates its quorum with Kerberos: the source rejects servers that its own configuration "
-            "does not list [QS-ZKMOVE-004]",
+            "does not list (QS-ZKMOVE-004)",
             "this move is not possible without a change of the source: add the destination servers to its zoo.cfg as "
             "observers, and restart it",
         )
@@ -311,7 +311,7 @@ def _of_difference(
     if ours < theirs:
         yield Finding(
             f"jute.maxbuffer is {ours} on this host and {theirs} on source host {name}: larger znodes cannot "
-            "be read [QS-ZKMOVE-004]",
+            "be read (QS-ZKMOVE-004)",
             f"set -Djute.maxbuffer={theirs} in the JVM's options of this host",
         )
     providers = {key for one in (own, settings) for key in one if key.startswith("authProvider.")}
@@ -319,14 +319,14 @@ def _of_difference(
         ours_, theirs_ = own.get(key), settings.get(key)
         if (ours_ or "false").lower() != (theirs_ or "false").lower() and (key in _SAME or ours_ is None):
             yield Finding(
-                f"{key} differs between this host and source host {name} [QS-ZKMOVE-004]",
+                f"{key} differs between this host and source host {name} (QS-ZKMOVE-004)",
                 f"set it in {config_file} as in the source's zoo.cfg or JVM options",
             )
     for key, ticks in (("minSessionTimeout", 2), ("maxSessionTimeout", 20)):
         ours, theirs = (_session_ms(one, key, ticks) for one in (own, settings))
         if ours != theirs:
             yield Finding(
-                f"{key} is {ours} ms on this host and {theirs} ms on source host {name} [QS-ZKMOVE-004]",
+                f"{key} is {ours} ms on this host and {theirs} ms on source host {name} (QS-ZKMOVE-004)",
                 f"set {key}={theirs} in {config_file}",
             )
 
@@ -351,11 +351,11 @@ def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
 def unjoined(status: Mapping[str, Any], wanted: int) -> str:
     """Return why a server is no observer that serves and has caught up with the zxid `wanted`; '' if it is."""
     if status["error"]:
-        return f"it does not serve: {status['error']} [QS-ZKMOVE-005]"
+        return f"it does not serve: {status['error']} (QS-ZKMOVE-005)"
     if status["mode"] != "observer":
-        return f"its mode is {status['mode'] or 'unknown, because 4lw.commands.whitelist forbids srvr'} [QS-ZKMOVE-005]"
+        return f"its mode is {status['mode'] or 'unknown, because 4lw.commands.whitelist forbids srvr'} (QS-ZKMOVE-005)"
     if status["zxid"] is None or status["zxid"] < wanted:
-        return f"it is at zxid 0x{status['zxid'] or 0:x}, the source's leader was at 0x{wanted:x} [QS-ZKMOVE-005]"
+        return f"it is at zxid 0x{status['zxid'] or 0:x}, the source's leader was at 0x{wanted:x} (QS-ZKMOVE-005)"
     return ""
 
 

@@ -41,19 +41,19 @@ def before_restart(broker: Broker, wanted: ZkConnect) -> Iterator[Finding]:
     if broker.cluster_id_there is None:
         yield Finding(
             f"/cluster/id does not exist through {text_of(wanted)}: a broker would make a new cluster "
-            "there [QS-ZKMOVE-009]",
+            "there (QS-ZKMOVE-009)",
             "correct the chroot, or wait until the servers have caught up",
         )
     elif broker.cluster_id_there != broker.cluster_id:
         yield Finding(
             f"/cluster/id is {broker.cluster_id_there} through {text_of(wanted)}, the broker has "
-            f"{broker.cluster_id} [QS-ZKMOVE-009]",
+            f"{broker.cluster_id} (QS-ZKMOVE-009)",
             "correct the connect string",
         )
     if wanted.chroot != broker.connect.chroot:
         yield Finding(
             f"the chroot is {wanted.chroot or '/'}, and {broker.connect.chroot or '/'} in "
-            f"{broker.config_file} [QS-ZKMOVE-009]",
+            f"{broker.config_file} (QS-ZKMOVE-009)",
             "correct the connect string: the chroot stays the same",
         )
 
@@ -65,22 +65,22 @@ def moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[F
     if foreign or broker.connect.chroot != wanted.chroot:
         yield Finding(
             f"zookeeper.connect in {broker.config_file} is {text_of(broker.connect)}, expected "
-            f"{text_of(wanted)} [QS-ZKMOVE-010]",
+            f"{text_of(wanted)} (QS-ZKMOVE-010)",
             "run the playbook again: it restarts the broker with the right value",
         )
     if broker.owner is None:
         yield Finding(
-            f"/brokers/ids/{broker.node_id} does not exist [QS-ZKMOVE-010]",
+            f"/brokers/ids/{broker.node_id} does not exist (QS-ZKMOVE-010)",
             f"start the broker: systemctl start {broker.service}",
         )
     elif ids and creator(broker.owner) not in ids:
         yield Finding(
             f"the session of broker {broker.node_id} was made by the ZooKeeper server with myid "
-            f"{creator(broker.owner)}, not by one of {shown(sorted(map(str, ids)))} [QS-ZKMOVE-010]",
+            f"{creator(broker.owner)}, not by one of {shown(sorted(map(str, ids)))} (QS-ZKMOVE-010)",
             restart,
         )
     if broker.own:
-        yield Finding(f"broker {broker.node_id} is connected to {shown(broker.own)} [QS-ZKMOVE-010]", restart)
+        yield Finding(f"broker {broker.node_id} is connected to {shown(broker.own)} (QS-ZKMOVE-010)", restart)
 
 
 def text_of(connect: ZkConnect) -> str:

@@ -48,7 +48,7 @@ def not_one(batch: Iterable[str]) -> str | None:
     """Return why a batch is rejected: more than one node would be down at once, or none is named."""
     hosts = list(batch)
     return (
-        None if len(hosts) == 1 else f"a batch is one host, this one is {', '.join(hosts) or 'empty'} [QS-RESTART-001]"
+        None if len(hosts) == 1 else f"a batch is one host, this one is {', '.join(hosts) or 'empty'} (QS-RESTART-001)"
     )
 
 
@@ -63,7 +63,7 @@ def others_unresponsive(nodes: Mapping[str, NodeFacts], restart: Restart | None,
     """Return why another node may not be stopped: each one that does not answer, except the restart's own and `but`."""
     own = {restart.host} if restart else set()
     return [
-        f"{host} does not answer: {node.get('running_error')} [QS-GATE-005]"
+        f"{host} does not answer: {node.get('running_error')} (QS-GATE-005)"
         for host, node in sorted(nodes.items())
         if not node.get("running") and host not in own.union(but)
     ]
@@ -76,7 +76,7 @@ def remedy(restart: Restart, node: NodeFacts) -> str:
         f"{restart.host} does not answer ({node.get('running_error')}), though {unit} is not stopped there. It is "
         "restarted once the cluster is healthy without it. Start what is down, or make it answer: on "
         f"{restart.host}, journalctl -u {unit}. If it serves no client, stop it there: systemctl stop {unit}. Then run "
-        "again: the run starts it [QS-RESTART-008]"
+        "again: the run starts it (QS-RESTART-008)"
     )
 
 

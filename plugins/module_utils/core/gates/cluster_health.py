@@ -74,17 +74,17 @@ def _leads(node: NodeFacts, leader_id: int | None) -> bool:
 def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: Iterable[str]) -> list[str]:
     """Return why no controller of `batch` may be stopped now: another one is down, or a voter lags."""
     reasons = [
-        f"{host} does not answer: {node.get('running_error')} [QS-GATE-005]"
+        f"{host} does not answer: {node.get('running_error')} (QS-GATE-005)"
         for host, node in sorted(nodes.items())
         if node["role"] == "controller" and not node.get("running") and host not in set(batch)
     ]
     if not quorum.get("reached"):
-        return [*reasons, f"the quorum has no leader: {quorum.get('error')} [QS-GATE-008]"]
+        return [*reasons, f"the quorum has no leader: {quorum.get('error')} (QS-GATE-008)"]
     stopping = {node.get("node_id") for host, node in nodes.items() if host in set(batch)}
     for voter in quorum["voters"]:
         behind = quorum["high_watermark"] - voter["log_end_offset"]
         if behind > 0 and voter["id"] not in stopping:
-            reasons.append(f"voter {voter['id']} is {behind} offsets behind the high watermark [QS-GATE-011]")
+            reasons.append(f"voter {voter['id']} is {behind} offsets behind the high watermark (QS-GATE-011)")
     return reasons
 
 
@@ -129,9 +129,9 @@ def troubles(
     now. The stop of a last in-sync replica cannot be accepted.
     """
     if not topics.get("reached"):
-        return [topics.get("error") or "the brokers' metadata could not be read [QS-GATE-005]"]
+        return [topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)"]
     reasons = [
-        f"broker {one} is not in the cluster's metadata [QS-GATE-005]"
+        f"broker {one} is not in the cluster's metadata (QS-GATE-005)"
         for one in expected
         if str(one) not in topics["brokers"]
     ]
@@ -174,7 +174,7 @@ def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[s
 
 def acceptable(degraded: Mapping[str, Iterable[str]]) -> str:
     """Return the sentence that says how to accept what is degraded."""
-    return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} [QS-GATE-005]"
+    return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} (QS-GATE-005)"
 
 
 def token(degraded: Mapping[str, Iterable[str]]) -> str:
@@ -210,7 +210,7 @@ def _differ(differ: Mapping) -> list[str]:
         return []
     return [
         f"{' and '.join(differ['hosts'])} run in different modes and report different in-sync replicas for "
-        f"{len(names)} of these partitions. If this lasts, one of them missed a change [QS-GATE-005]"
+        f"{len(names)} of these partitions. If this lasts, one of them missed a change (QS-GATE-005)"
     ]
 
 
@@ -227,4 +227,4 @@ def _topic(name: str) -> str:
 def _sentence(names: list[str], singular: str, plural: str) -> list[str]:
     if not names:
         return []
-    return [f"{len(names)} {singular if len(names) == 1 else plural}: {advice.shown(sorted(names))} [QS-GATE-005]"]
+    return [f"{len(names)} {singular if len(names) == 1 else plural}: {advice.shown(sorted(names))} (QS-GATE-005)"]

@@ -130,7 +130,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], exc
     gate = _RESTART if name == RESTART else GATES[name]
     reasons = []
     if phase_result.phase not in gate.phases:
-        reasons.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)} [QS-GATE-002]")
+        reasons.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)} (QS-GATE-002)")
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # the restart in KRaft mode fixes it
     closing += ("flag_missing",) if not gate.rollback else ()  # a rollback stops the controllers
@@ -164,7 +164,7 @@ def trailing(
     # LeaderState drops an observer that has not fetched for five minutes (OBSERVER_SESSION_TIMEOUT_MS).
     unlisted = [f"{BROKER} {one}" for one in sorted(following - {one["id"] for one in (*voters, *observers)})]
     reasons = {
-        one: f"{one} does not fetch the metadata log: the quorum's leader does not list it [QS-GATE-009]"
+        one: f"{one} does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
         for one in unlisted
     }
     for role, one in followers:
@@ -172,13 +172,13 @@ def trailing(
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
         if one["caught_up_ms"] < 0:
             reasons[follower] = (
-                f"{follower} has not caught up with the quorum's leader since the leader was elected [QS-GATE-009]"
+                f"{follower} has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"
             )
         elif now - one["caught_up_ms"] > bound_s * 1000:
             since = (now - one["caught_up_ms"]) / 1000
             reasons[follower] = (
                 f"{follower} has not caught up with the quorum's leader for {since:.0f} s, {behind} offsets "
-                "behind [QS-GATE-009]"
+                "behind (QS-GATE-009)"
             )
     if accepted is None or not reasons:
         return list(reasons.values())
@@ -217,15 +217,15 @@ def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapp
         if not found:
             return (
                 f"{WHAT[job]} not compared for gate {name}. Run the whole playbook, without --start-at-task or "
-                "--tags [QS-VERIFY-002]"
+                "--tags (QS-VERIFY-002)"
             )
         if result is None:
             gate, other = found[0].get("gate"), found[0].get("run")
             return (
-                f"the comparison is of gate {gate} and run {other}, this is gate {name} and run {run} [QS-VERIFY-002]"
+                f"the comparison is of gate {gate} and run {other}, this is gate {name} and run {run} (QS-VERIFY-002)"
             )
         if result.get("verdict") != "pass":
-            return f"the Spark job {job} ended with {result.get('verdict')} [QS-VERIFY-001]"
+            return f"the Spark job {job} ended with {result.get('verdict')} (QS-VERIFY-001)"
     return None
 
 
@@ -276,20 +276,20 @@ def refusal(
     if not given:
         return (
             f"no token of gate {wanted} was given. Run the whole playbook, without --start-at-task or "
-            "--tags [QS-RESTART-009]"
+            "--tags (QS-RESTART-009)"
         )
     if given.get("gate") != wanted:
         return (
             f"the gate token is of gate {given.get('gate')}, a restart of kind {kind} needs one of "
-            f"{wanted} [QS-RESTART-009]"
+            f"{wanted} (QS-RESTART-009)"
         )
     if given.get("cluster_id") != cluster_id:
         return (
             f"the gate token is of cluster {given.get('cluster_id')}, this host belongs to "
-            f"{cluster_id} [QS-RESTART-009]"
+            f"{cluster_id} (QS-RESTART-009)"
         )
     if given.get("run") != run:
-        return f"the gate token is of run {given.get('run')}, this is run {run} [QS-RESTART-009]"
+        return f"the gate token is of run {given.get('run')}, this is run {run} (QS-RESTART-009)"
     return restart_token.of_another_host(given, host, node_id)
 
 
@@ -300,15 +300,15 @@ def expired(given: Mapping, clock: Clock) -> str | None:
     about the cluster as it is now.
     """
     if clock.get("error"):
-        return f"this host has no clock to time its gate token: {clock['error']} [QS-RESTART-009]"
+        return f"this host has no clock to time its gate token: {clock['error']} (QS-RESTART-009)"
     read = (given.get("clocks") or {}).get(clock["boot_id"])
     if read is None:
-        return f"the gate token has no reading of this host's clock since its boot {clock['boot_id']} [QS-RESTART-009]"
+        return f"the gate token has no reading of this host's clock since its boot {clock['boot_id']} (QS-RESTART-009)"
     age = clock["uptime_s"] - float(read)
     if not 0 <= age <= TOKEN_LIFE_S:
         return (
             f"the gate token is {age:.0f} s old by this host's clock, and expires after {TOKEN_LIFE_S:.0f} "
-            "s [QS-RESTART-009]"
+            "s (QS-RESTART-009)"
         )
     return None
 
@@ -342,34 +342,34 @@ def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: s
     if token.partition(":")[0] != wanted.partition(":")[0] or (detected.phase == DUAL_WRITE and token != wanted):
         reasons.append(
             f"quorumshift_finalize_token is {token!r}, which is not this cluster's as it runs now. The playbook "
-            "quorumshift.kafka.status prints it [QS-GATE-012]"
+            "quorumshift.kafka.status prints it (QS-GATE-012)"
         )
     zookeeper = facts["zookeeper"]
     left = sorted(zookeeper.get("broker_ids") or {})
     if not zookeeper.get("reached"):
         reasons.append(
-            f"whether brokers are registered in ZooKeeper could not be read: {zookeeper.get('error')} [QS-GATE-012]"
+            f"whether brokers are registered in ZooKeeper could not be read: {zookeeper.get('error')} (QS-GATE-012)"
         )
     elif left:
-        reasons.append(f"brokers are registered in ZooKeeper: {', '.join(left)} [QS-GATE-012]")
+        reasons.append(f"brokers are registered in ZooKeeper: {', '.join(left)} (QS-GATE-012)")
     registered = phase.registrations(facts)
     for one in phase.broker_ids(facts):
         registration = registered.get(str(one))
         if not registration:
-            reasons.append(f"broker {one} is not registered in the quorum [QS-GATE-012]")
+            reasons.append(f"broker {one} is not registered in the quorum (QS-GATE-012)")
         elif registration["fenced"] or registration["is_migrating_zk_broker"]:
             reasons.append(
                 f"broker {one} is "
-                f"{'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'} [QS-GATE-012]"
+                f"{'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'} (QS-GATE-012)"
             )
     reasons += _controllers_differ(facts)
     if detected.phase == DUAL_WRITE and soak_s > 0:
         unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
         soaked = soaked_s(facts)
         if unseen:
-            reasons.append(f"when {', '.join(unseen)} started could not be read, so its soak is unknown [QS-GATE-012]")
+            reasons.append(f"when {', '.join(unseen)} started could not be read, so its soak is unknown (QS-GATE-012)")
         elif soaked < soak_s:
-            reasons.append(f"the last restart was {soaked:.0f} s ago, the soak is {soak_s:.0f} s [QS-GATE-012]")
+            reasons.append(f"the last restart was {soaked:.0f} s ago, the soak is {soak_s:.0f} s (QS-GATE-012)")
     return reasons
 
 
@@ -393,7 +393,7 @@ def _controllers_differ(facts: ClusterFacts) -> list[str]:
     shared = [key for key in keys if not kraft_config.OF_A_HOST.fullmatch(key)]
     differing = [key for key in shared if len({one.get(key) for one in values.values()}) > 1]
     return (
-        [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)} [QS-GATE-012]"]
+        [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)} (QS-GATE-012)"]
         if differing
         else []
     )

@@ -90,26 +90,26 @@ def one_controller(reading: Reading) -> list[str]:
     if fenced:
         reasons.append(
             f"{fenced}. To elect another: zookeeper-shell.sh {zookeeper.get('connect')} delete "
-            "/controller [QS-GATE-010]"
+            "/controller (QS-GATE-010)"
         )
     owner = controller.get("broker_id")
     if zk_controller.elected(controller) and alive and str(owner) not in alive:
-        reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids [QS-GATE-010]")
+        reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids (QS-GATE-010)")
     if reading.phase in _UNDER_QUORUM and not quorum.get("reached"):
-        reasons.append(f"the quorum has no leader: {quorum.get('error')} [QS-GATE-008]")
+        reasons.append(f"the quorum has no leader: {quorum.get('error')} (QS-GATE-008)")
     if not quorum.get("reached"):
         return reasons
     leader, epoch = quorum["leader_id"], quorum["leader_epoch"]
     if reading.phase in _MIRRORING and owner is not None and owner != leader:
         reasons.append(
             f"controller {leader} leads the quorum, and /controller in ZooKeeper is of {owner}: nothing is written to "
-            f"ZooKeeper. If this stays, restart controller {leader} [QS-GATE-010]"
+            f"ZooKeeper. If this stays, restart controller {leader} (QS-GATE-010)"
         )
     newest = phase.longest_log(phase.controllers(reading.facts)).get("last_epoch") or 0
     if newest > epoch:
         reasons.append(
             f"controller {leader} leads in epoch {epoch}, a controller's metadata log has epoch {newest}: it does not "
-            "lead any more, or the logs are of two quorums [QS-GATE-010]"
+            "lead any more, or the logs are of two quorums (QS-GATE-010)"
         )
     return reasons
 
@@ -126,7 +126,7 @@ def registrations(reading: Reading) -> list[str]:
     return [
         (
             f"broker {one} runs in migration or KRaft mode and is not registered there. Read its log, and "
-            "restart it [QS-GATE-010]"
+            "restart it (QS-GATE-010)"
         )
         for one in phase.following(reading.facts)
         if str(one) not in registered and not (reading.node and reading.node.node_id == one)
@@ -145,7 +145,7 @@ def one_cluster(reading: Reading) -> list[str]:
         if node.get("node_id") is not None:
             ids.setdefault(str(node["node_id"]), []).append(host)
     reasons += [
-        f"{shown(hosts)} have the same node id, {one} [QS-GATE-010]"
+        f"{shown(hosts)} have the same node id, {one} (QS-GATE-010)"
         for one, hosts in sorted(ids.items())
         if len(hosts) > 1
     ]
@@ -155,7 +155,7 @@ def one_cluster(reading: Reading) -> list[str]:
         if foreign and len(ids) == len(nodes):  # otherwise one of them may be the host whose id is unknown
             reasons.append(
                 f"{kind} {', '.join(foreign)} is in the cluster and not in the inventory. Add its host, or "
-                "stop it [QS-GATE-010]"
+                "stop it (QS-GATE-010)"
             )
     return reasons
 
@@ -247,7 +247,7 @@ def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = No
         f"{shown(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: {users}. "
         "Kafka 3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Then restart a broker "
         "that started since the removal. Remove the user when all nodes have run for "
-        "metadata.log.max.snapshot.interval.ms [QS-PHASE-019]"
+        "metadata.log.max.snapshot.interval.ms (QS-PHASE-019)"
         for (mechanism, users), hosts in found.items()
     ]
 

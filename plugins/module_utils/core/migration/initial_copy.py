@@ -58,7 +58,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
-            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)} [QS-COPY-003]"
+            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)} (QS-COPY-003)"
             for kind, names in missing.items()
             if names
         ]
@@ -68,7 +68,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
         return InitialCopy(
             [
                 f"the metadata log has no committed transaction {TRANSACTION!r}: the initial copy was "
-                "skipped [QS-COPY-003]",
+                "skipped (QS-COPY-003)",
                 *lost,
             ],
             [],
@@ -85,7 +85,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
         if lower != upper:
             moved.append(
                 f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, "
-                f"{after['records'].get(kind, 0)} after [QS-COPY-003]"
+                f"{after['records'].get(kind, 0)} after (QS-COPY-003)"
             )
         slack = SLACK + upper // 100
         less = slack if moving else 0
@@ -95,20 +95,20 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
             listed = ", ".join(f"{number} {name}" for name, number in removals.items())
             moved.append(
                 f"{kind}: {count} copied, {upper} in ZooKeeper before and after; {listed} followed the "
-                "copy [QS-COPY-003]"
+                "copy (QS-COPY-003)"
             )
         if not lower - less <= count <= upper + more:
             differences.append(
                 f"{kind}: {count} copied, ZooKeeper had "
-                f"{lower if lower == upper else f'{lower} to {upper}'} [QS-COPY-003]"
+                f"{lower if lower == upper else f'{lower} to {upper}'} (QS-COPY-003)"
             )
-    moved += [f"{kind} deleted meanwhile: {shown(names)} [QS-COPY-003]" for kind, names in missing.items() if names]
+    moved += [f"{kind} deleted meanwhile: {shown(names)} (QS-COPY-003)" for kind, names in missing.items() if names]
     lost = _unproven(before, after, missing, records, later)
     if not lost:
         return InitialCopy([], differences, moved, records)
     text = (
         f"ZooKeeper had more before the initial copy: {'; '.join(lost)}. No record of the metadata log removed it, so "
-        "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks [QS-COPY-006]"
+        "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks (QS-COPY-006)"
     )
     return InitialCopy([], differences, moved, records, text)
 
@@ -150,10 +150,10 @@ def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | Non
     start, state = log["log_start_offset"], log["zk_migration_state"]
     seen = f"the metadata log in {log['dir']} has no committed transaction {TRANSACTION!r}"
     if 2 * read <= len(controllers):
-        return f"{seen}, and only {read} of {len(controllers)} controllers' logs could be read [QS-COPY-006]"
+        return f"{seen}, and only {read} of {len(controllers)} controllers' logs could be read (QS-COPY-006)"
     if state == "PRE_MIGRATION" or (start == 0 and state != "MIGRATION"):
         return None
     return (
         f"{seen}. It begins at offset {start}, and its state is {state}: the transaction may have been "
-        "removed [QS-COPY-006]"
+        "removed (QS-COPY-006)"
     )

@@ -107,7 +107,7 @@ def _stale(facts: ClusterFacts) -> Block:
     return Block(
         "migration_stale",
         "/migration says that the initial copy is done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
-        "controller. A new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper [QS-PHASE-008]",
+        "controller. A new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper (QS-PHASE-008)",
         clean_up.migration_znode(facts),
     )
 
@@ -116,7 +116,7 @@ def _skipped() -> Block:
     return Block(
         "copy_skipped",
         "/migration says that the initial copy is done, yet the KRaft controllers' log has none. The controllers "
-        "delete in ZooKeeper what their log lacks: topics, ACLs and configs [QS-PHASE-017]",
+        "delete in ZooKeeper what their log lacks: topics, ACLs and configs (QS-PHASE-017)",
         "see at once what was deleted: run quorumshift.kafka.restore_zookeeper. It changes nothing without its token",
     )
 
@@ -125,7 +125,7 @@ def _restoring(restore: RunLock) -> Block:
     end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was interrupted"
     return Block(
         "restore_unfinished",
-        f"brokers are down for a restore, {run_lock.holder(restore)}: {end} [QS-PHASE-013]",
+        f"brokers are down for a restore, {run_lock.holder(restore)}: {end} (QS-PHASE-013)",
         "start no broker or controller by hand. When no process of that run is left, repeat its command: "
         "quorumshift.kafka.restore_zookeeper",
     )
@@ -175,7 +175,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     """Return (phase, reason of `unknown`). `assumed` is taken for each mode that was not seen."""
     modes = {assumed if host in seen.modeless else mode for host, mode in seen.modes.items()}
     if not modes:
-        return UNKNOWN, "the inventory's group kafka_broker is empty [QS-PHASE-001]"
+        return UNKNOWN, "the inventory's group kafka_broker is empty (QS-PHASE-001)"
     if modes == {"kraft"} and (seen.state == "NONE" or (seen.state is None and seen.has_kafka_4())):
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
@@ -183,7 +183,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     if any(node.get("service", {}).get("masked") for node in seen.controllers.values()):
         return REVERTING, ""
     if not seen.zookeeper.get("reached"):
-        return UNKNOWN, f"ZooKeeper could not be read: {seen.zookeeper.get('error', 'no reason given')} [QS-PHASE-001]"
+        return UNKNOWN, f"ZooKeeper could not be read: {seen.zookeeper.get('error', 'no reason given')} (QS-PHASE-001)"
     if seen.owner == "kraft":
         return _under_kraft(seen, modes)
     return _under_zookeeper(seen, modes)
@@ -198,7 +198,7 @@ def _under_final(seen: _Seen, modes: set) -> tuple[str, str]:
         return (
             UNKNOWN,
             f"neither mode nor file of {', '.join(blind)} could be read, so not every controller is known to "
-            "be final [QS-PHASE-001]",
+            "be final (QS-PHASE-001)",
         )
     return FINALIZED, ""
 
@@ -208,30 +208,30 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
         plain = sorted(host for host, mode in seen.modes.items() if mode == "zk")
         return (
             UNKNOWN,
-            f"/controller is KRaft's, yet {', '.join(plain)} run or will start in plain ZooKeeper mode [QS-PHASE-001]",
+            f"/controller is KRaft's, yet {', '.join(plain)} run or will start in plain ZooKeeper mode (QS-PHASE-001)",
         )
     if seen.offset is None and not seen.migration_malformed:
-        return UNKNOWN, "/controller is KRaft's, yet /migration does not exist [QS-PHASE-001]"
+        return UNKNOWN, "/controller is KRaft's, yet /migration does not exist (QS-PHASE-001)"
     if (seen.offset or -1) <= 0:
         if "kraft" in modes:
             return (
                 UNKNOWN,
                 "/migration says that the initial copy is not done, yet brokers run or will start in KRaft "
-                "mode [QS-PHASE-001]",
+                "mode (QS-PHASE-001)",
             )
         return COPYING, ""
     if not seen.logs:
         return (
             UNKNOWN,
             "no controller's metadata log could be read, and only it shows whether the migration is "
-            "over [QS-PHASE-001]",
+            "over (QS-PHASE-001)",
         )
     if seen.state == "PRE_MIGRATION":
         return UNKNOWN, _SKIPPED
     if seen.state != "MIGRATION":
         return (
             UNKNOWN,
-            f"/migration says that the initial copy is done, the controllers' log says {seen.state} [QS-PHASE-001]",
+            f"/migration says that the initial copy is done, the controllers' log says {seen.state} (QS-PHASE-001)",
         )
     if modes == {"kraft"}:
         leaving = any("controller_final" in _controller_modes(node) for node in seen.controllers.values())
@@ -245,11 +245,11 @@ def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     if (seen.offset or -1) > 0:
         return UNKNOWN, _STALE
     if "kraft" in modes:
-        return UNKNOWN, "/controller is not KRaft's, yet brokers run or will start in KRaft mode [QS-PHASE-001]"
+        return UNKNOWN, "/controller is not KRaft's, yet brokers run or will start in KRaft mode (QS-PHASE-001)"
     if seen.state == "MIGRATION":
         return (
             UNKNOWN,
-            "the controllers' log has the initial copy committed, yet /controller is not KRaft's [QS-PHASE-001]",
+            "the controllers' log has the initial copy committed, yet /controller is not KRaft's (QS-PHASE-001)",
         )
     if "zk_migration" in modes:
         return BROKERS_JOINING, ""
@@ -276,34 +276,34 @@ def not_ready(
         if node.get("running") != "controller_migration":
             lacks.append(
                 f"{host} does not answer as a controller in migration mode: "
-                f"{node.get('running_error') or node.get('running') or 'down'} [QS-PHASE-015]"
+                f"{node.get('running_error') or node.get('running') or 'down'} (QS-PHASE-015)"
             )
     if not quorum.get("reached"):
-        return [*lacks, "no controller answers as the quorum's leader [QS-PHASE-015]"]
+        return [*lacks, "no controller answers as the quorum's leader (QS-PHASE-015)"]
     voters = quorum.get("voters") or []
     if len(voters) != len(controllers):
         lacks.append(
-            f"the quorum has {len(voters)} voters, the group kafka_controller {len(controllers)} hosts [QS-PHASE-015]"
+            f"the quorum has {len(voters)} voters, the group kafka_controller {len(controllers)} hosts (QS-PHASE-015)"
         )
     behind = [str(voter["id"]) for voter in voters if voter["log_end_offset"] < quorum["high_watermark"]]
     if behind:
         lacks.append(
-            f"voter {', '.join(behind)} is behind the high watermark {quorum['high_watermark']} [QS-PHASE-015]"
+            f"voter {', '.join(behind)} is behind the high watermark {quorum['high_watermark']} (QS-PHASE-015)"
         )
     if log.get("zk_migration_state") != "PRE_MIGRATION":
-        lacks.append(f"the metadata log's state is {log.get('zk_migration_state')}, not PRE_MIGRATION [QS-PHASE-015]")
+        lacks.append(f"the metadata log's state is {log.get('zk_migration_state')}, not PRE_MIGRATION (QS-PHASE-015)")
     for node in controllers.values():
         messages = (log.get("controllers") or {}).get(str(node.get("node_id")))
         if not (messages and messages.get("zk_migration_ready")):
             lacks.append(
-                f"controller {node.get('node_id')} is not registered as ready for the migration [QS-PHASE-015]"
+                f"controller {node.get('node_id')} is not registered as ready for the migration (QS-PHASE-015)"
             )
     if offset != -1:
-        lacks.append(f"/migration's kraft_metadata_offset is {offset}, not -1 [QS-PHASE-015]")
+        lacks.append(f"/migration's kraft_metadata_offset is {offset}, not -1 (QS-PHASE-015)")
     plain = sorted(set(log.get("brokers") or {}) - set(joining))
     if plain:
         lacks.append(
-            f"brokers {', '.join(plain)} are registered already, though they run plain ZooKeeper mode [QS-PHASE-015]"
+            f"brokers {', '.join(plain)} are registered already, though they run plain ZooKeeper mode (QS-PHASE-015)"
         )
     return lacks
 
@@ -408,7 +408,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "unreached",
-                f"{advice.shown(hosts)} {verb} not reached: {error} [QS-PHASE-006]",
+                f"{advice.shown(hosts)} {verb} not reached: {error} (QS-PHASE-006)",
                 "fix that and run again",
             )
         )
@@ -420,7 +420,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             blocks.append(
                 Block(
                     "broker_down",
-                    f"broker {host} does not answer: {why} [QS-PHASE-012]",
+                    f"broker {host} does not answer: {why} (QS-PHASE-012)",
                     "start it, in the mode that its file has",
                 )
             )
@@ -428,7 +428,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             blocks.append(
                 Block(
                     "file_differs",
-                    f"{host} runs in mode {node['running']}, its file starts it in mode {node['next']} [QS-PHASE-014]",
+                    f"{host} runs in mode {node['running']}, its file starts it in mode {node['next']} (QS-PHASE-014)",
                     "run again: the rolling restart restarts it",
                 )
             )
@@ -441,12 +441,12 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         do = f"start them: they have the metadata. On each: systemctl start {unit or 'SERVICE'}"
         if not set(down) - set(to_start(seen.facts, phase)):
             do = "run again: the run starts them. They have the metadata"
-        blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)} [QS-PHASE-011]", do))
+        blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)} (QS-PHASE-011)", do))
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:
         blocks.append(
             Block(
                 "no_controller",
-                "no broker owns /controller in ZooKeeper [QS-PHASE-010]",
+                "no broker owns /controller in ZooKeeper (QS-PHASE-010)",
                 "wait for an election, or start brokers",
             )
         )
@@ -454,7 +454,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "migration_malformed",
-                f"/migration is malformed: {seen.migration_malformed} [QS-PHASE-009]",
+                f"/migration is malformed: {seen.migration_malformed} (QS-PHASE-009)",
                 clean_up.migration_znode(seen.facts),
             )
         )
@@ -463,7 +463,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             Block(
                 "copy_not_acknowledged",
                 "the initial copy is committed in the metadata log, and /migration does not have its "
-                "offset [QS-PHASE-018]",
+                "offset (QS-PHASE-018)",
                 "read the active controller's log: it cannot write to ZooKeeper",
             )
         )
@@ -473,7 +473,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             Block(
                 "client_metrics",
                 f"client metrics are configured ({', '.join(metrics)}). ZooKeeper cannot store them: the next active "
-                "controller will stop writing to ZooKeeper [QS-PHASE-020]",
+                "controller will stop writing to ZooKeeper (QS-PHASE-020)",
                 "delete them until the migration is finalized: kafka-client-metrics.sh --delete --name NAME",
             )
         )
@@ -484,7 +484,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 Block(
                     "left_registered",
                     f"broker {', '.join(left)} is registered in the quorum, though it runs or will start in plain "
-                    "ZooKeeper mode [QS-PHASE-016]",
+                    "ZooKeeper mode (QS-PHASE-016)",
                     "run again: the run removes the registration first",
                 )
             )
@@ -497,7 +497,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             Block(
                 "flag_missing",
                 f"{host} runs or will start without the migration flag, while brokers run in a ZooKeeper mode. As the "
-                "quorum's leader it would end the migration for them [QS-PHASE-021]",
+                "quorum's leader it would end the migration for them (QS-PHASE-021)",
                 "put zookeeper.metadata.migration.enable=true back into its file and restart it",
             )
             for host, node in sorted(seen.controllers.items())
@@ -509,7 +509,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 blocks.append(
                     Block(
                         "zookeeper_broker_left",
-                        f"{host} runs in mode {mode} under a finalized quorum and serves stale metadata [QS-PHASE-022]",
+                        f"{host} runs in mode {mode} under a finalized quorum and serves stale metadata (QS-PHASE-022)",
                         "restart it in KRaft mode now: run quorumshift.kafka.migrate",
                     )
                 )
@@ -579,7 +579,7 @@ def _revert_steps(seen: _Seen) -> list[dict]:
 
 def _modeless_text(seen: _Seen) -> str:
     return (
-        f"the mode of {', '.join(sorted(seen.modeless))} could not be read, and the phase depends on it [QS-PHASE-001]"
+        f"the mode of {', '.join(sorted(seen.modeless))} could not be read, and the phase depends on it (QS-PHASE-001)"
     )
 
 

@@ -28,12 +28,12 @@ def of_another_host(token: Mapping, host: str, node_id: int | None) -> str | Non
     if host not in hosts:
         return (
             f"the gate token is of {', '.join(sorted(hosts)) or 'no host'}, this host is {host}. Run "
-            "again [QS-RESTART-009]"
+            "again (QS-RESTART-009)"
         )
     if node_id is not None and str(hosts[host]) != str(node_id):
         return (
             f"the gate token is of {host} with node id {hosts[host]}, this host has node id {node_id}. Check "
-            "quorumshift_node_id in the inventory, and the id in the properties file of this host [QS-RESTART-009]"
+            "quorumshift_node_id in the inventory, and the id in the properties file of this host (QS-RESTART-009)"
         )
     return None
 
@@ -45,7 +45,7 @@ def of_another_node(config_file: str, found: int | None, node_id: int) -> str | 
         return None
     return (
         f"{config_file} on this host is of node {found}, the run means node {node_id}. Check ansible_host and "
-        "quorumshift_node_id of this host in the inventory [QS-RESTART-009]"
+        "quorumshift_node_id of this host in the inventory (QS-RESTART-009)"
     )
 
 
@@ -57,5 +57,5 @@ def no_stop(spec: Mapping[str, Any]) -> str | None:
     return (
         f"{unit} runs, and this restart may only start it. If it does not serve, see why: journalctl -u {unit}. Run "
         "again: the run stops it once the cluster is healthy without it. Or stop it yourself: systemctl stop "
-        f"{unit} [QS-RESTART-010]"
+        f"{unit} (QS-RESTART-010)"
     )

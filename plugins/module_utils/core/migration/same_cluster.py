@@ -63,13 +63,13 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:
         listed = "; ".join([*(_shown(found, one) for one in ids), *([f"this run is of {wanted}"] if wanted else [])])
-        reasons.append(f"the cluster ids differ: {listed} [QS-PHASE-004]")
+        reasons.append(f"the cluster ids differ: {listed} (QS-PHASE-004)")
     malformed = [one for one in found if not is_cluster_id(one.cluster_id)]
     reasons += [
-        f"{one.what} has {one.cluster_id!r}, which is no cluster id of Kafka [QS-PHASE-004]" for one in malformed
+        f"{one.what} has {one.cluster_id!r}, which is no cluster id of Kafka (QS-PHASE-004)" for one in malformed
     ]
     missing = [kind for kind in needed if kind not in {one.kind for one in found}]
-    reasons += [f"no cluster id could be read from {kind}, and this step needs it [QS-PHASE-004]" for kind in missing]
+    reasons += [f"no cluster id could be read from {kind}, and this step needs it (QS-PHASE-004)" for kind in missing]
     return reasons
 
 
@@ -95,19 +95,19 @@ def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int |
             continue
         known = True
         if stored != cluster_id:
-            return f"{path} has cluster id {stored}, and this run is of cluster {cluster_id}. {CORRECT} [QS-PHASE-004]"
+            return f"{path} has cluster id {stored}, and this run is of cluster {cluster_id}. {CORRECT} (QS-PHASE-004)"
         named = meta.get("node.id", meta.get("broker.id"))
         if node_id is not None and named is not None and named != str(node_id):
             return (
                 f"{path} has node id {named}, and this run expects {node_id}. Correct the host in the "
-                "inventory [QS-PHASE-004]"
+                "inventory (QS-PHASE-004)"
             )
     if known or (optional and not failed):
         return None
     paths = ", ".join(one.get("error") or one["path"] for one in directories) or "none"
     return (
         f"no cluster id could be read in the log directories of this host ({paths}), so it is unknown whether it is of "
-        f"cluster {cluster_id}. Mount them, or make their meta.properties readable [QS-PHASE-004]"
+        f"cluster {cluster_id}. Mount them, or make their meta.properties readable (QS-PHASE-004)"
     )
 
 
@@ -118,7 +118,7 @@ def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | Non
     seen = stored or "missing or malformed"
     return (
         f"/cluster/id is {seen} in ZooKeeper at {connect}, and this run is of cluster {cluster_id}. "
-        f"{CORRECT} [QS-PHASE-004]"
+        f"{CORRECT} (QS-PHASE-004)"
     )
 
 

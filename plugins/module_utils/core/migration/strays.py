@@ -74,7 +74,7 @@ def _why_lost(host: str, found: list[str]) -> str:
     """Return why these directories stop a rolling restart."""
     return (
         f"{host} did not find these directories assigned to it when it started, though they are: "
-        f"{shown(found)} [QS-PHASE-023]"
+        f"{shown(found)} (QS-PHASE-023)"
     )
 
 
@@ -82,7 +82,7 @@ def _why_left(host: str, found: list[str]) -> str:
     """Return why these directories are there."""
     return (
         f"{host} has directories of partitions that were deleted or moved while it restarted: "
-        f"{shown(found)} [QS-PHASE-023]"
+        f"{shown(found)} (QS-PHASE-023)"
     )
 
 

@@ -35,5 +35,5 @@ def fenced_sentence(zookeeper: Mapping) -> str | None:
     broker = zookeeper["controller"].get("broker_id")
     return (
         f"broker {broker} is the controller but can write nothing: /controller_epoch was written after its "
-        "election [QS-GATE-004]"
+        "election (QS-GATE-004)"
     )

@@ -419,14 +419,14 @@ def _require_host(text: str) -> None:
     """Raise AddressError for text that is no host name and no address."""
     if ":" not in text:
         if parse_host_port(text, 1).host != text:
-            raise AddressError(f"{text!r} is not a host [QS-CONNECT-006]")
+            raise AddressError(f"{text!r} is not a host (QS-CONNECT-006)")
         return
     try:
         ipaddress.ip_address(text)
     except ValueError:
         raise AddressError(
             f"{text!r} is not a host. Write a name, or an address without brackets; the port is "
-            "quorumshift_controller_port [QS-CONNECT-006]"
+            "quorumshift_controller_port (QS-CONNECT-006)"
         ) from None
 
 

@@ -59,9 +59,9 @@ def level_of(feature: str, text: object) -> int:
             return max(found)
         raise FeatureError(
             f"metadata.version {written!r} is unknown: give a level as a number, or a release up to "
-            f"{LEVEL_NAMES[max(LEVEL_NAMES)].partition('-')[0]} as '3.9' or '3.9-IV0' [QS-ADMIN-009]"
+            f"{LEVEL_NAMES[max(LEVEL_NAMES)].partition('-')[0]} as '3.9' or '3.9-IV0' (QS-ADMIN-009)"
         )
-    raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers [QS-ADMIN-009]")
+    raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers (QS-ADMIN-009)")
 
 
 def highest_common(feature: str, supported: Mapping[str, Mapping[str, Range]]) -> int:
@@ -113,21 +113,21 @@ def refusal(
     if changes and migrating:
         return (
             f"features must not change during a migration to KRaft: {migrating}. Finalize it or roll it back first "
-            "(quorumshift.kafka.status shows the next step) [QS-ADMIN-009]"
+            "(quorumshift.kafka.status shows the next step) (QS-ADMIN-009)"
         )
     for one in changes:
         if not any(one.feature in nodes for nodes in supported.values()):
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
-            return f"no node knows the feature {one.feature}. Known features: {known} [QS-ADMIN-009]"
+            return f"no node knows the feature {one.feature}. Known features: {known} (QS-ADMIN-009)"
         outside = [
-            f"{node} supports {_shown(one.feature, nodes.get(one.feature))} [QS-ADMIN-009]"
+            f"{node} supports {_shown(one.feature, nodes.get(one.feature))} (QS-ADMIN-009)"
             for node, nodes in sorted(supported.items())
             if one.after and not _has(nodes.get(one.feature), one.after)
         ]
         if outside:
             return (
                 f"{one.feature} {name_of(one.feature, one.after)} (level {one.after}) is outside the range of "
-                f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support [QS-ADMIN-009]"
+                f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support (QS-ADMIN-009)"
             )
         if one.feature == KRAFT_VERSION and static_voters:
             return _of_static_voters(supported)
@@ -135,7 +135,7 @@ def refusal(
             return (
                 f"{one.feature} would go down from {name_of(one.feature, one.before)} (level {one.before}) to "
                 f"{name_of(one.feature, one.after)} (level {one.after}). To permit it, set downgrade: safe, or "
-                "unsafe to accept the loss of metadata [QS-ADMIN-009]"
+                "unsafe to accept the loss of metadata (QS-ADMIN-009)"
             )
     return None
 
@@ -156,13 +156,13 @@ def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
         return (
             f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} reports "
             "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) "
-            "instead [QS-ADMIN-009]"
+            "instead (QS-ADMIN-009)"
         )
     named = f"{named or 'here'} {'may make' if None in found else 'makes'}"
     return (
         f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} them "
         "dynamic for good, and the nodes' files go on naming static ones. Use Kafka's own tools and guide "
-        "for this step (KIP-853) [QS-ADMIN-009]"
+        "for this step (KIP-853) (QS-ADMIN-009)"
     )
 
 
@@ -205,22 +205,22 @@ def unready(found: Mapping[str, Any]) -> str | None:
     if found["mode"] == "zookeeper":
         return (
             "this cluster is in ZooKeeper mode, where Kafka has no feature to update: inter.broker.protocol.version "
-            "decides. Migrate to KRaft first, or change inter.broker.protocol.version [QS-ADMIN-009]"
+            "decides. Migrate to KRaft first, or change inter.broker.protocol.version (QS-ADMIN-009)"
         )
     if silent:
         return (
             f"the features of every node must be known, and these gave no answer: {'; '.join(silent)}. Start them, "
-            "or correct controller_client [QS-ADMIN-009]"
+            "or correct controller_client (QS-ADMIN-009)"
         )
     if found["voters_unknown"]:
         return (
             f"the addresses of the controllers {found['voters_unknown']} are unknown, so their features are too. Name "
-            "every controller in the option controllers [QS-ADMIN-009]"
+            "every controller in the option controllers (QS-ADMIN-009)"
         )
     if found["static_voters"] is None and not found["migrating"]:
         return (
             "no broker could describe the quorum, so it may have no leader. Start its controllers, then run "
-            "again [QS-ADMIN-009]"
+            "again (QS-ADMIN-009)"
         )
     return None
 

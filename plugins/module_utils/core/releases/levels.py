@@ -73,18 +73,18 @@ def refusals(
         return [
             f"the levels that Kafka {target} supports are unknown: no live node runs it, and this collection knows the "
             f"releases {releases.written(min(table.RELEASES))} to {releases.written(max(table.RELEASES))}. Update the "
-            "collection, or choose one of these releases [QS-RESTART-004]"
+            "collection, or choose one of these releases (QS-RESTART-004)"
         ]
     if METADATA_VERSION not in finalized:
         return [
             "no live node says which levels are finalized, so whether Kafka "
             f"{target} can start with them is unknown. Start the brokers and controllers, and run "
-            "again [QS-RESTART-004]"
+            "again (QS-RESTART-004)"
         ]
     reasons = [
         f"{METADATA_VERSION} is level {finalized[METADATA_VERSION]}, which is unstable in Kafka "
         f"{releases.written(one)}: a later release may give it another meaning. Kafka supports no other release "
-        "with it [QS-RESTART-004]"
+        "with it (QS-RESTART-004)"
         for one in sorted(running)
         if one != release and one in table.RELEASES and finalized[METADATA_VERSION] > _last(one)
     ]
@@ -113,17 +113,17 @@ def _too_high(feature: str, level: int, highest: int, target: str) -> str:
         least = oldest({feature: level})
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
-            f"Kafka does not lower it that far. Choose {_named(least)} [QS-RESTART-004]"
+            f"Kafka does not lower it that far. Choose {_named(least)} (QS-RESTART-004)"
         )
     if not highest:
         return (
             f"{feature} {level} is finalized, and Kafka {target} does not know it. Delete it first, with "
-            "quorumshift.kafka.kafka_features and downgrade: safe [QS-RESTART-004]"
+            "quorumshift.kafka.kafka_features and downgrade: safe (QS-RESTART-004)"
         )
     return (
         f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
         f"Lower it to {name_of(feature, highest)} first, with quorumshift.kafka.kafka_features and downgrade: "
-        "safe [QS-RESTART-004]"
+        "safe (QS-RESTART-004)"
     )
 
 
@@ -136,11 +136,11 @@ def _too_low(
     if between and not here:
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. "
-            f"Upgrade to {releases.written(max(between))} first, with its {feature} [QS-RESTART-004]"
+            f"Upgrade to {releases.written(max(between))} first, with its {feature} (QS-RESTART-004)"
         )
     return (
         f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. Raise "
-        "it first, with the second step of this playbook or quorumshift.kafka.kafka_features [QS-RESTART-004]"
+        "it first, with the second step of this playbook or quorumshift.kafka.kafka_features (QS-RESTART-004)"
     )
 
 

@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
 def refused(kind: transitions.Kind, batch: Sequence[str]) -> str | None:
     """Return why a batch can never be admitted: it is empty, or would stop several controllers of a migration."""
     if kind.is_plain:
-        return None if batch else "the batch is empty [QS-RESTART-003]"
+        return None if batch else "the batch is empty (QS-RESTART-003)"
     several_brokers = kind.role == transitions.BROKER and len(batch) > 1
     return None if several_brokers else admission.not_one(batch)
 
@@ -116,7 +116,7 @@ def evaluate(
         troubles += [
             (
                 f"{one.host} does not answer, and the other hosts of its batch do. Run again: it is planned "
-                "apart [QS-RESTART-003]"
+                "apart (QS-RESTART-003)"
             )
             for one in restarts
             if not one.answers
@@ -136,7 +136,7 @@ def evaluate(
         if (facts["zookeeper"].get("reassign_partitions") or {}).get("exists"):
             troubles.append(
                 "/admin/reassign_partitions exists: a reassignment has not ended. Wait until it is "
-                "gone [QS-RESTART-003]"
+                "gone (QS-RESTART-003)"
             )
             may_be_stuck = False
         if facts["topics"].get("reached") and not unhealthy:
@@ -165,7 +165,7 @@ def _of_step(
     elif detected.phase in kind.settled:
         reasons = []
     else:
-        reasons = [f"the phase is {detected.phase} [QS-RESTART-007]", *(block.text for block in detected.blocks)]
+        reasons = [f"the phase is {detected.phase} (QS-RESTART-007)", *(block.text for block in detected.blocks)]
     if kind.is_plain:
         return reasons + [
             why for one in restarts for why in _other_mode(one.host, facts["nodes"][one.host], kind.before)
@@ -185,7 +185,7 @@ def _of_rollback(
         reasons += [fenced] if fenced else []
     elif kind.role == transitions.BROKER and not admitting:
         reasons += [
-            f"{host} runs or will start in KRaft mode [QS-GATE-003]" for host in rollback.in_mode(facts, kind.left)
+            f"{host} runs or will start in KRaft mode (QS-GATE-003)" for host in rollback.in_mode(facts, kind.left)
         ]
     return reasons
 
@@ -212,7 +212,7 @@ def _other_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]
         return []
     return [
         f"{host} runs in mode {node.get('running')}, its file has mode {file}: a plain restart needs both in "
-        f"{' or '.join(allowed)} [QS-RESTART-003]"
+        f"{' or '.join(allowed)} (QS-RESTART-003)"
     ]
 
 
@@ -224,7 +224,7 @@ def _triggers_at_once(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
         return []
     return [
         f"{' and '.join(batch)} are the last brokers to restart in migration mode, and that starts the initial copy: "
-        "the last one restarts alone. Run again: it is planned so [QS-RESTART-002]"
+        "the last one restarts alone. Run again: it is planned so (QS-RESTART-002)"
     ]
 
 
@@ -234,7 +234,7 @@ def _falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable
     partitions, ids = reading.facts["topics"]["partitions"], phase.ids(reading.facts["nodes"][host] for host in batch)
     if len(ids) < len(batch):
         return [
-            "the node id of a host of this batch is unknown: its properties file could not be read [QS-RESTART-003]"
+            "the node id of a host of this batch is unknown: its properties file could not be read (QS-RESTART-003)"
         ]
     cluster = restart_plan.of_facts(reading.facts, reading.min_isr)
     unavoidable = cluster_health.unavoidable(partitions, reading.min_isr)
@@ -243,5 +243,5 @@ def _falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable
     shown = [f"{name} ({reason})" for name, reason in falling.items()]
     return [
         *([why] if why else []),
-        *([f"the batch cannot stop at once: {advice.shown(shown)} [QS-RESTART-003]"] if shown else []),
+        *([f"the batch cannot stop at once: {advice.shown(shown)} (QS-RESTART-003)"] if shown else []),
     ]

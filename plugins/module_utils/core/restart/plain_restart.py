@@ -23,13 +23,13 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTAR
     restore = phase.restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]
-        return f"The phase is {detected.phase}: {'. '.join(reasons) or 'see quorumshift.kafka.status'} [QS-PHASE-001]"
+        return f"The phase is {detected.phase}: {'. '.join(reasons) or 'see quorumshift.kafka.status'} (QS-PHASE-001)"
     if detected.phase in gates.PLAIN_PHASES:
         return None
     return (
         f"The phase is {detected.phase}: a migration is under way. {what} needs one of "
         f"{', '.join(gates.PLAIN_PHASES)}. Finish the migration with quorumshift.kafka.migrate, or take it back with "
-        "quorumshift.kafka.rollback [QS-RESTART-003]"
+        "quorumshift.kafka.rollback (QS-RESTART-003)"
     )
 
 
@@ -50,7 +50,7 @@ def unaccepted(
         return ""
     return (
         f"no order of restarts keeps {len(affected)} partitions at min.insync.replicas: "
-        f"{advice.shown(sorted(affected))}. {cluster_health.acceptable({UNAVOIDABLE: found})} [QS-RESTART-003]"
+        f"{advice.shown(sorted(affected))}. {cluster_health.acceptable({UNAVOIDABLE: found})} (QS-RESTART-003)"
     )
 
 

@@ -83,12 +83,12 @@ def plan(
     to be restarted, and for a concurrency below 1.
     """
     if concurrency < 1:
-        raise ValueError(f"a batch has at least one node, the concurrency is {concurrency} [QS-RESTART-002]")
+        raise ValueError(f"a batch has at least one node, the concurrency is {concurrency} (QS-RESTART-002)")
     finished = sorted(set(done))
     todo = sorted(set(to_restart).difference(finished))
     if canary is not None and canary not in todo and canary not in finished:
         raise ValueError(
-            f"the canary {canary} is none of the nodes to restart: {shown([str(one) for one in todo])} [QS-RESTART-002]"
+            f"the canary {canary} is none of the nodes to restart: {shown([str(one) for one in todo])} (QS-RESTART-002)"
         )
     unavoidable = _unavoidable(cluster)
     down = [one for one in todo if one not in cluster.alive]
@@ -138,7 +138,7 @@ def of_quorum(quorum: Quorum, lag_records: int = 0) -> Cluster:
     """Return the quorum's controllers as a cluster: a voter is in sync if it lacks at most `lag_records` records below
     the high watermark, and its min.insync.replicas is the majority. Raises ValueError if no leader describes it."""
     if not quorum.get("reached"):
-        raise ValueError(f"the quorum has no leader: {quorum.get('error')} [QS-GATE-008]")
+        raise ValueError(f"the quorum has no leader: {quorum.get('error')} (QS-GATE-008)")
     voters = sorted(voter["id"] for voter in quorum["voters"])
     in_sync = [
         voter["id"] for voter in quorum["voters"] if quorum["high_watermark"] - voter["log_end_offset"] <= lag_records
@@ -268,11 +268,11 @@ def _why_alone(
     reasons, unexplained = {}, {}
     for node in alone:
         if node in waiting:
-            reasons[node] = f"alone: {waiting[node]} has no in-sync replica to spare now [QS-RESTART-002]"
+            reasons[node] = f"alone: {waiting[node]} has no in-sync replica to spare now (QS-RESTART-002)"
         elif node in apart:
             unexplained[node] = set(apart[node])
         else:
-            reasons[node] = f"alone: no other node{_of_rack(cluster, node)} is left to join it [QS-RESTART-002]"
+            reasons[node] = f"alone: no other node{_of_rack(cluster, node)} is left to join it (QS-RESTART-002)"
     for name, one, least in _each(cluster):
         if not unexplained:
             break
@@ -283,7 +283,7 @@ def _why_alone(
                 reasons[node] = (
                     f"alone: {name} is also on broker {shown([str(other) for other in sorted(others)])}, and may lose "
                     f"{max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas "
-                    f"{least}) [QS-RESTART-002]"
+                    f"{least}) (QS-RESTART-002)"
                 )
                 del unexplained[node]
     return reasons
@@ -302,7 +302,7 @@ def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
     brokers' metadata could not be read."""
     topics, zookeeper = facts["topics"], facts["zookeeper"]
     if not topics.get("reached"):
-        raise ValueError(topics.get("error") or "the brokers' metadata could not be read [QS-GATE-005]")
+        raise ValueError(topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)")
     silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
     alive = frozenset(int(one) for one in topics["brokers"]) - silent
     controller = (zookeeper.get("controller") or {}).get("broker_id")
@@ -365,10 +365,10 @@ def of_hosts(
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
         raise ValueError(
-            f"the node id of {shown(unknown)} is unknown: its properties file could not be read [QS-RESTART-002]"
+            f"the node id of {shown(unknown)} is unknown: its properties file could not be read (QS-RESTART-002)"
         )
     if canary is not None and canary not in nodes:
-        raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role} [QS-RESTART-002]")
+        raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role} (QS-RESTART-002)")
     kept = set(ready)
     done = [host for host, node in nodes.items() if host in kept or restarted_since(node, since)]
     return _planned({host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency)

@@ -16,18 +16,18 @@ def under_kraft(zookeeper: Mapping) -> str | None:
     """Return why no broker may run in plain ZooKeeper mode; None when one may. `zookeeper`: of own_zookeeper.gather."""
     migration, controller = zookeeper["migration"], zookeeper["controller"]
     if not migration:
-        return "/migration does not exist, so it is unknown whether the initial copy has begun [QS-RESTART-014]"
+        return "/migration does not exist, so it is unknown whether the initial copy has begun (QS-RESTART-014)"
     if migration["malformed"]:
-        return f"/migration is malformed: {migration['malformed']} [QS-PHASE-009]"
+        return f"/migration is malformed: {migration['malformed']} (QS-PHASE-009)"
     offset = migration["kraft_metadata_offset"]
     if offset != -1:
-        return f"/migration has kraft_metadata_offset {offset}: the initial copy has begun [QS-RESTART-014]"
+        return f"/migration has kraft_metadata_offset {offset}: the initial copy has begun (QS-RESTART-014)"
     if not controller:
-        return "/controller does not exist, so it is unknown whether the initial copy has begun [QS-RESTART-014]"
+        return "/controller does not exist, so it is unknown whether the initial copy has begun (QS-RESTART-014)"
     if not controller["ephemeral"]:
         return (
             f"/controller is owned by KRaft controller {controller['broker_id']}: the initial copy has "
-            "begun [QS-RESTART-014]"
+            "begun (QS-RESTART-014)"
         )
     return None
 
@@ -42,7 +42,7 @@ def copy_at_hand(zookeeper: Mapping, node_id: int, registered: Iterable[str]) ->
         return None
     return (
         f"broker {node_id} and all other live brokers are registered in the quorum, so the initial copy may begin at "
-        "any moment [QS-RESTART-014]"
+        "any moment (QS-RESTART-014)"
     )
 
 
@@ -52,5 +52,5 @@ def under_final(state: str | None) -> str | None:
     return (
         None
         if state == "MIGRATION"
-        else f"the migration state in this host's metadata log is {state}, not MIGRATION [QS-RESTART-014]"
+        else f"the migration state in this host's metadata log is {state}, not MIGRATION (QS-RESTART-014)"
     )

@@ -108,7 +108,7 @@ def not_proved(stuck: Iterable[Stuck]) -> list[str]:
     """Return why these leaders are not restarted yet, as sentences."""
     return [
         f"{one.host} keeps {_replicas(one)} out of sync, though they have all its records. If this lasts {PROVED_S:g} "
-        "s and nothing else is degraded, the run restarts it [QS-GATE-005]"
+        "s and nothing else is degraded, the run restarts it (QS-GATE-005)"
         for one in stuck
     ]
 
@@ -120,7 +120,7 @@ def unclean(one: Stuck, topics: Collection[str]) -> list[str]:
         return []
     return [
         f"{one.host} keeps {_replicas(one)} out of sync and must be restarted, but then a replica that is out of sync "
-        f"would lead. Set unclean.leader.election.enable=false for {shown(sorted(topics))} until it is up [QS-GATE-005]"
+        f"would lead. Set unclean.leader.election.enable=false for {shown(sorted(topics))} until it is up (QS-GATE-005)"
     ]
 
 

@@ -57,7 +57,7 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) ->
     if not excluded:
         return None
     why = _why(facts, excluded, detected, direction)
-    return f"quorumshift_exclude_hosts names {', '.join(sorted(excluded))}: {why} [QS-ROLLBACK-002]" if why else None
+    return f"quorumshift_exclude_hosts names {', '.join(sorted(excluded))}: {why} (QS-ROLLBACK-002)" if why else None
 
 
 def _why(
@@ -65,15 +65,15 @@ def _why(
 ) -> str | None:
     """Return why, without the hosts' names."""
     if direction not in (run_lock.BACK, run_lock.REASSIGN):
-        return "only a rollback or a reassignment may exclude hosts [QS-ROLLBACK-002]"
+        return "only a rollback or a reassignment may exclude hosts (QS-ROLLBACK-002)"
     unknown = sorted(host for host, node in excluded.items() if not node["role"])
     if unknown:
-        return f"{', '.join(unknown)} is in neither of the groups kafka_broker and kafka_controller [QS-ROLLBACK-002]"
+        return f"{', '.join(unknown)} is in neither of the groups kafka_broker and kafka_controller (QS-ROLLBACK-002)"
     serving = sorted(host for host, node in excluded.items() if node.get("running"))
     if serving:
         return (
             f"{', '.join(serving)} answers in mode {excluded[serving[0]]['running']}. Stop it, or do not exclude "
-            "it [QS-ROLLBACK-002]"
+            "it (QS-ROLLBACK-002)"
         )
     if detected.phase != phase.REVERTING and any(node["role"] == "broker" for node in excluded.values()):
         # once the controllers are stopped, no node removes a dead broker from the metadata
@@ -84,13 +84,13 @@ def _why(
             numbers = ", ".join(map(str, alive))
             return (
                 f"broker {numbers} is still registered, and no other host has this id. Wait until its session "
-                "ends [QS-ROLLBACK-002]"
+                "ends (QS-ROLLBACK-002)"
             )
     left = {node["role"] for node in facts["nodes"].values()}
     if "broker" not in left:
-        return "no broker is left [QS-ROLLBACK-002]"
+        return "no broker is left (QS-ROLLBACK-002)"
     if "controller" not in left and direction == run_lock.BACK:
-        return "no controller is left, so it is unknown what the quorum has committed [QS-ROLLBACK-002]"
+        return "no controller is left, so it is unknown what the quorum has committed (QS-ROLLBACK-002)"
     return None
 
 

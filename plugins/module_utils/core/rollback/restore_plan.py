@@ -172,12 +172,12 @@ def refused(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper must not be restored, None when it may be."""
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if state == "POST_MIGRATION":
-        return "the migration is finalized: no broker uses ZooKeeper [QS-COPY-004]"
+        return "the migration is finalized: no broker uses ZooKeeper (QS-COPY-004)"
     modes = {host: node.get("running") or node.get("next") for host, node in facts["nodes"].items()}
     kraft = sorted(host for host, mode in modes.items() if facts["nodes"][host]["role"] == "broker" and mode == "kraft")
     if kraft:
         return (
-            f"{', '.join(kraft)} run or will start in KRaft mode, so the backup does not match their data [QS-COPY-004]"
+            f"{', '.join(kraft)} run or will start in KRaft mode, so the backup does not match their data (QS-COPY-004)"
         )
     return None
 
@@ -201,11 +201,11 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
     for host, node in sorted(facts["nodes"].items()):
         service = node.get("service") or {}
         if not node.get("reached"):
-            reasons.append(f"{host} was not reached: {node.get('error')} [QS-PHASE-006]")
+            reasons.append(f"{host} was not reached: {node.get('error')} (QS-PHASE-006)")
         elif service.get("active") or node.get("running"):
-            reasons.append(f"{service.get('name')} of {host} runs [QS-COPY-004]")
+            reasons.append(f"{service.get('name')} of {host} runs (QS-COPY-004)")
         elif not service.get("masked"):
-            reasons.append(f"{service.get('name')} of {host} is not masked [QS-COPY-004]")
+            reasons.append(f"{service.get('name')} of {host} is not masked (QS-COPY-004)")
     return reasons
 
 
@@ -218,7 +218,7 @@ def unlisted_brokers(facts: ClusterFacts) -> str | None:
         return None
     return (
         f"broker {', '.join(others)} is registered in ZooKeeper and is not in the inventory. A restore must stop every "
-        "broker and read its disks: add it to the group kafka_broker [QS-COPY-004]"
+        "broker and read its disks: add it to the group kafka_broker (QS-COPY-004)"
     )
 
 

@@ -40,32 +40,32 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> st
 def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
     """Return why this phase has no rollback to `target`; None when it has one, or when there is nothing to do."""
     if target not in TARGETS:
-        return f"quorumshift_rollback_to is {target!r}. Set it to {' or '.join(TARGETS)} [QS-ROLLBACK-001]"
+        return f"quorumshift_rollback_to is {target!r}. Set it to {' or '.join(TARGETS)} (QS-ROLLBACK-001)"
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if detected.phase == phase.KRAFT_NATIVE or state == "POST_MIGRATION":
         why = (
-            "was created in KRaft mode [QS-ROLLBACK-001]"
+            "was created in KRaft mode (QS-ROLLBACK-001)"
             if detected.phase == phase.KRAFT_NATIVE
-            else "has ended its migration [QS-ROLLBACK-001]"
+            else "has ended its migration (QS-ROLLBACK-001)"
         )
         return (
-            f"The phase is {detected.phase}. A cluster that {why} cannot be rolled back to ZooKeeper [QS-ROLLBACK-001]"
+            f"The phase is {detected.phase}. A cluster that {why} cannot be rolled back to ZooKeeper (QS-ROLLBACK-001)"
         )
     if detected.phase == phase.UNKNOWN and not facts["zookeeper"].get("reached"):
         brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
         answer = sum(1 for node in brokers if node.get("running"))
         return (
             f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}. A rollback needs ZooKeeper: repair its "
-            f"quorum first. {answer} of {len(brokers)} brokers answer [QS-ROLLBACK-001]"
+            f"quorum first. {answer} of {len(brokers)} brokers answer (QS-ROLLBACK-001)"
         )
     if detected.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in detected.blocks)
     if phase.restoring(facts):
-        return "A restore is not finished. Finish it first: run quorumshift.kafka.restore_zookeeper [QS-ROLLBACK-001]"
+        return "A restore is not finished. Finish it first: run quorumshift.kafka.restore_zookeeper (QS-ROLLBACK-001)"
     if detected.phase == phase.REVERTING:
         return _masked(facts, target)
     if target == HYBRID and detected.phase not in (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING):
-        return f"The phase is {detected.phase}: no broker can be rolled back to migration mode [QS-ROLLBACK-001]"
+        return f"The phase is {detected.phase}: no broker can be rolled back to migration mode (QS-ROLLBACK-001)"
     return None
 
 
@@ -74,14 +74,14 @@ def _masked(facts: ClusterFacts, target: str) -> str | None:
     if target == HYBRID:
         return (
             "The controllers are masked: a rollback to ZooKeeper has begun. Continue with "
-            "quorumshift_rollback_to=zk [QS-ROLLBACK-001]"
+            "quorumshift_rollback_to=zk (QS-ROLLBACK-001)"
         )
     migration = stopped_by_migration(facts)
     if migration:
         return (
             f"The controllers are masked, but not by a rollback: {run_lock.holder(migration)} stopped them because the "
             "initial copy damaged ZooKeeper. To see the damage, run quorumshift.kafka.restore_zookeeper. It changes "
-            "nothing without its token [QS-ROLLBACK-001]"
+            "nothing without its token (QS-ROLLBACK-001)"
         )
     return None
 
@@ -142,7 +142,7 @@ def version_1(facts: ClusterFacts) -> list[str]:
             reasons.append(
                 f"meta.properties of {host} has version=1 in {', '.join(paths)}, so the broker cannot start in plain "
                 "ZooKeeper mode. Stop the broker, replace version=1 by version=0 and the line node.id by "
-                f"broker.id={node.get('node_id')} there, and start it [QS-ROLLBACK-001]"
+                f"broker.id={node.get('node_id')} there, and start it (QS-ROLLBACK-001)"
             )
     return reasons
 
@@ -152,20 +152,20 @@ def traces(facts: ClusterFacts) -> list[str]:
     reasons = []
     zookeeper = facts["zookeeper"]
     if (zookeeper.get("migration") or {}).get("exists"):
-        reasons.append("/migration exists [QS-GATE-004]")
+        reasons.append("/migration exists (QS-GATE-004)")
     controller = zookeeper.get("controller") or {}
     if controller.get("exists") and not controller.get("ephemeral"):
-        reasons.append("/controller is KRaft's [QS-GATE-004]")
+        reasons.append("/controller is KRaft's (QS-GATE-004)")
     fenced = zk_controller.fenced_sentence(zookeeper)
     reasons += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
             formatted = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
-            reasons += [f"{host} has a formatted log directory: {path} [QS-GATE-004]" for path in formatted]
+            reasons += [f"{host} has a formatted log directory: {path} (QS-GATE-004)" for path in formatted]
             if (node.get("service") or {}).get("masked"):
-                reasons.append(f"{(node.get('service') or {}).get('name')} of {host} is masked [QS-GATE-004]")
+                reasons.append(f"{(node.get('service') or {}).get('name')} of {host} is masked (QS-GATE-004)")
         elif node.get("next") not in (None, "zk"):
-            reasons.append(f"{host} will start in mode {node['next']} [QS-GATE-004]")
+            reasons.append(f"{host} will start in mode {node['next']} (QS-GATE-004)")
     return reasons
 
 
@@ -173,7 +173,7 @@ def to_do(detected: phase.PhaseResult, through: str) -> list[str]:
     """Return why a rollback is not done up to the step `through` (phase.detect), as sentences."""
     names = [step["step"] for step in detected.steps]
     wanted = detected.steps[: names.index(through) + 1] if names else []
-    return [f"rollback step not done: {step['step']} [QS-GATE-004]" for step in wanted if not step["done"]]
+    return [f"rollback step not done: {step['step']} (QS-GATE-004)" for step in wanted if not step["done"]]
 
 
 def not_reverted(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
@@ -185,7 +185,7 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why ZooKeeper's controller cannot be restored now, as sentences: a KRaft controller runs or may start."""
     reasons = restore_plan.not_at_rest({"nodes": phase.controllers(facts)})
     if not facts["zookeeper"].get("reached"):
-        reasons.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')} [QS-PHASE-001]")
+        reasons.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')} (QS-PHASE-001)")
     return reasons
 
 
@@ -207,7 +207,7 @@ def undrained(facts: ClusterFacts) -> str | None:
     if any(log.get("error") for log in logs) or not logs:
         return (
             "a controller's metadata log could not be read, so it is unknown whether ZooKeeper has all "
-            "changes [QS-ROLLBACK-004]"
+            "changes (QS-ROLLBACK-004)"
         )
     ends = sorted((log.get("log_end_offset") or 0 for log in logs), reverse=True)
     # the log of an excluded controller is unknown: it counts as one that has all changes
@@ -218,14 +218,14 @@ def undrained(facts: ClusterFacts) -> str | None:
     if mirrored is None:
         return (
             "/migration does not exist, so it is unknown which changes the controllers wrote to "
-            "ZooKeeper [QS-ROLLBACK-004]"
+            "ZooKeeper (QS-ROLLBACK-004)"
         )
     if changed <= mirrored:
         return None
     return (
         f"the quorum has changes up to offset {changed}, ZooKeeper only up to {mirrored}: the controllers were stopped "
         "too early. Start them as the runbook says, wait until they have written the rest, and roll back "
-        "again [QS-ROLLBACK-004]"
+        "again (QS-ROLLBACK-004)"
     )
 
 

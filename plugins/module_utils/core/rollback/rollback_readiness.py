@@ -50,7 +50,7 @@ def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return why a rollback to ZooKeeper would lose changes of the metadata."""
     zookeeper = facts["zookeeper"]
     if not zookeeper.get("reached"):
-        return [f"ZooKeeper could not be read: {zookeeper.get('error')} [QS-PHASE-001]"]
+        return [f"ZooKeeper could not be read: {zookeeper.get('error')} (QS-PHASE-001)"]
     mirrored = (zookeeper.get("migration") or {}).get("kraft_metadata_offset")
     quorum = facts.get("quorum") or {}
     if detected.phase not in (phase.HYBRID, phase.DUAL_WRITE) or mirrored is None or not quorum.get("reached"):
@@ -58,7 +58,7 @@ def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     behind = quorum["high_watermark"] - 1 - mirrored
     if behind <= LAG:
         return []
-    seen = f"ZooKeeper is {behind} offsets behind the quorum, so a rollback would lose these changes [QS-ROLLBACK-003]"
+    seen = f"ZooKeeper is {behind} offsets behind the quorum, so a rollback would lose these changes (QS-ROLLBACK-003)"
     return [advice.sentences(seen, to_be_written(facts))]
 
 
@@ -85,6 +85,6 @@ def _disks(facts: ClusterFacts) -> list[str]:
             if free is not None and free < LOG_DIR_BYTES:
                 reasons.append(
                     f"{host}: {one['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Free "
-                    "space there [QS-ROLLBACK-003]"
+                    "space there (QS-ROLLBACK-003)"
                 )
     return reasons

@@ -36,10 +36,10 @@ def reason(interpreter: str, output: str, stderr: str, wanted: Tuple[int, int]) 
     """
     found, install = _version(output), _install(output, wanted)
     if found is None:
-        return f"there is no Python at {interpreter}. {install}. {_SET} [QS-RUN-010]"
+        return f"there is no Python at {interpreter}. {install}. {_SET} (QS-RUN-010)"
     if found < tuple(wanted):
-        return f"Python {'.'.join(map(str, found))} is too old: {interpreter}. {install}. {_SET} [QS-RUN-010]"
-    return f"the module did not start: {_last_line(stderr)}. Run it again with -vvv to see all output [QS-RUN-010]"
+        return f"Python {'.'.join(map(str, found))} is too old: {interpreter}. {install}. {_SET} (QS-RUN-010)"
+    return f"the module did not start: {_last_line(stderr)}. Run it again with -vvv to see all output (QS-RUN-010)"
 
 
 def _version(output: str) -> Tuple[int, int] | None:

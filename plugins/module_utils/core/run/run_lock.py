@@ -141,19 +141,19 @@ def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, al
     """Return why an open run lock of another run is not taken over."""
     by = holder(newest) + newest_restart(nodes, newest["run"])
     if alive:
-        return f"This cluster is locked by {by}. That run is at work: wait until it ends [QS-RUN-001]"
+        return f"This cluster is locked by {by}. That run is at work: wait until it ends (QS-RUN-001)"
     if force_unlock and force_unlock != newest["run"]:
         return (
-            f"This cluster is locked by {by}. quorumshift_force_unlock names another run, {force_unlock} [QS-RUN-001]"
+            f"This cluster is locked by {by}. quorumshift_force_unlock names another run, {force_unlock} (QS-RUN-001)"
         )
     if alive is False:
         return (
             f"This cluster is locked by {by}. That run is dead, and this run would reverse its direction. To do so, "
-            f"add -e quorumshift_force_unlock={shlex.quote(newest['run'])} [QS-RUN-002]"
+            f"add -e quorumshift_force_unlock={shlex.quote(newest['run'])} (QS-RUN-002)"
         )
     return (
         f"This cluster is locked by {by}. This host cannot see whether that run is at work. If you are sure that it is "
-        f"not, add -e quorumshift_force_unlock={shlex.quote(newest['run'])} [QS-RUN-001]"
+        f"not, add -e quorumshift_force_unlock={shlex.quote(newest['run'])} (QS-RUN-001)"
     )
 
 
@@ -163,10 +163,10 @@ def _unreached(errors: Mapping[str, str | None]) -> str:
     for host, error in sorted(errors.items()):
         by_reason.setdefault(error, []).append(host)
     listed = "; ".join(f"{shown(hosts)}: {error}" for error, hosts in by_reason.items())
-    return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed} [QS-RUN-007]"
+    return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed} (QS-RUN-007)"
 
 
 def _unreadable(errors: Mapping[str, str]) -> str:
     """Return why run locks that cannot be read stop a run."""
     listed = "; ".join(f"{host}: {error}" for host, error in sorted(errors.items()))
-    return f"A run lock cannot be read ({listed}). If no other run is at work, delete that file [QS-RUN-008]"
+    return f"A run lock cannot be read ({listed}). If no other run is at work, delete that file (QS-RUN-008)"

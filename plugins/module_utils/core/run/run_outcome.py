@@ -100,7 +100,7 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
     events = list(events)
     others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
     failure = next(iter([*failures(events), *map(_of_step, others)]), None)
-    return f"{failure.sentence}. Nothing more was done [QS-RUN-012]" if failure else None
+    return f"{failure.sentence}. Nothing more was done (QS-RUN-012)" if failure else None
 
 
 def is_refusal(reason: str | None) -> bool:
@@ -136,7 +136,7 @@ def _listed(table: Mapping[str, Mapping], module: str, options: Mapping) -> bool
 
 def lost() -> str:
     """Return why a step failed that lost a host."""
-    return "the host became unreachable. The cause is above [QS-RUN-004]"
+    return "the host became unreachable. The cause is above (QS-RUN-004)"
 
 
 def _of_step(begun: Mapping) -> Failure:
@@ -146,4 +146,4 @@ def _of_step(begun: Mapping) -> Failure:
 
 def _without_end(hosts: str) -> str:
     """Return why a run ended in which a step has no end."""
-    return f"the step did not end on {hosts}. The cause is above [QS-RUN-004]"
+    return f"the step did not end on {hosts}. The cause is above (QS-RUN-004)"

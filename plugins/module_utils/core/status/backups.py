@@ -37,5 +37,5 @@ def refused(now: str) -> str | None:
         return None
     return (
         f"{REMOVE} removes the backups of ZooKeeper, and the phase is {now}: until the phase is {phase.FINALIZED}, a "
-        "rollback or a restore may need them. Run without it, and finalize first [QS-BACKUP-003]"
+        "rollback or a restore may need them. Run without it, and finalize first (QS-BACKUP-003)"
     )

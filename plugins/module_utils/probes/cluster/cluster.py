@@ -125,7 +125,7 @@ def quorum(controllers: Mapping[str, NodeFacts], connections: Connections) -> Qu
     """Return the quorum as its leader describes it (DescribeQuorum), or the error of each controller."""
     addresses = [parse_host_port(node["address"]) for node in controllers.values() if node.get("address")]
     if not addresses:
-        return {"reached": False, "error": "the group kafka_controller is empty [QS-GATE-008]"}
+        return {"reached": False, "error": "the group kafka_controller is empty (QS-GATE-008)"}
     search = kafka_wire.describe_quorum_any(addresses, connections.controller_client, connections.timeout)
     if search.quorum is None:
         return {"reached": False, "error": search.explain()}
@@ -186,7 +186,7 @@ def _node(given: NodeFacts, connections: Connections) -> NodeFacts:
 
 def _zookeeper(connections: Connections) -> ZooKeeperFacts:
     if connections.zookeeper is None:
-        return {"reached": False, "error": "quorumshift_zookeeper_connect is not set [QS-CONNECT-005]"}
+        return {"reached": False, "error": "quorumshift_zookeeper_connect is not set (QS-CONNECT-005)"}
     target: Any = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:

@@ -22,7 +22,7 @@ def behind(connections: cluster.Connections, controllers: Mapping[str, NodeFacts
     """Return why ZooKeeper is behind, as sentences; [] if it reaches the high watermark within `bound_s`."""
     quorum = cluster.quorum(controllers, connections)
     if not quorum["reached"]:
-        return [f"no controller answers as leader: {quorum['error']} [QS-GATE-007]"]
+        return [f"no controller answers as leader: {quorum['error']} (QS-GATE-007)"]
     fence, deadline = quorum["high_watermark"] - 1, time.monotonic() + bound_s
     with cluster.connect_zookeeper(connections) as client:
         while True:
@@ -32,6 +32,6 @@ def behind(connections: cluster.Connections, controllers: Mapping[str, NodeFacts
                 return []
             if time.monotonic() >= deadline:
                 return [
-                    f"/migration is at offset {offset}, {bound_s:g} s after the log committed {fence} [QS-GATE-007]"
+                    f"/migration is at offset {offset}, {bound_s:g} s after the log committed {fence} (QS-GATE-007)"
                 ]
             time.sleep(0.1)

@@ -99,7 +99,7 @@ def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
     plain, variables = config_providers.resolved(values, None)
     for one in variables:
         if one.why and one.key.startswith("zookeeper."):
-            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why} [QS-CONNECT-007]")
+            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why} (QS-CONNECT-007)")
     return plain
 
 
@@ -108,7 +108,7 @@ def _pem(values: Mapping[str, str], store: str) -> str | None:
     path = config_values.get(values, key) or None
     if path and config_values.get(values, f"{_SSL}{store}.type").upper() != "PEM" and not path.endswith(".pem"):
         raise SecurityError(
-            f"{key}: {path} is not a PEM file, and Python's standard library reads no other store [QS-RESTART-014]"
+            f"{key}: {path} is not a PEM file, and Python's standard library reads no other store (QS-RESTART-014)"
         )
     return path
 

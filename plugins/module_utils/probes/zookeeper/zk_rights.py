@@ -96,10 +96,10 @@ def _identities(client: Any, security: ZkSecurity, timeout: float) -> tuple[list
         return own, not by_server
     except KazooTimeoutError:
         raise zookeeper.ZooKeeperError(
-            f"ZooKeeper did not answer whoAmI within {timeout:g} s [QS-CONNECT-005]"
+            f"ZooKeeper did not answer whoAmI within {timeout:g} s (QS-CONNECT-005)"
         ) from None
     except kazoo_exceptions.KazooException as error:
         raise zookeeper.ZooKeeperError(
-            f"ZooKeeper did not answer whoAmI: {type(error).__name__} [QS-CONNECT-005]"
+            f"ZooKeeper did not answer whoAmI: {type(error).__name__} (QS-CONNECT-005)"
         ) from error
     return own + [[scheme, user] for scheme, user in named if scheme != "digest"], True

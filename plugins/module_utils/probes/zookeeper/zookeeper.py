@@ -69,7 +69,7 @@ def connect(servers, timeout=15.0, **kazoo_options):
     :raises ZooKeeperDenied: the root may not be read.
     """
     if KAZOO_IMPORT_ERROR is not None:
-        raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR} [QS-CONNECT-009]")
+        raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR} (QS-CONNECT-009)")
     _require_sasl_packages(kazoo_options.get("sasl_options"))
     warned = _LastWarnings()
     # A separate logger keeps kazoo's warnings out of the module's stderr.
@@ -93,10 +93,10 @@ def connect(servers, timeout=15.0, **kazoo_options):
                 _unreachable(str(servers), timeout, warned.last, kazoo_options.get("use_ssl"))
             ) from None
         except kazoo_exceptions.KazooException as error:
-            raise ZooKeeperUnreachable(f"no ZooKeeper session at {servers}: {_text(error)} [QS-CONNECT-005]") from error
+            raise ZooKeeperUnreachable(f"no ZooKeeper session at {servers}: {_text(error)} (QS-CONNECT-005)") from error
         if client.chroot and Reader(client, timeout=timeout).stat("/") is None:
             raise ZooKeeperMissing(
-                f"{client.chroot} does not exist in ZooKeeper at {servers}: check the chroot [QS-CONNECT-005]"
+                f"{client.chroot} does not exist in ZooKeeper at {servers}: check the chroot (QS-CONNECT-005)"
             )
         yield client
     finally:
@@ -119,14 +119,14 @@ def _require_sasl_packages(options):
     for package, module in modules.items():
         if importlib.util.find_spec(module) is None:
             raise ZooKeeperError(
-                f"the Python package {package} is missing on this host: kazoo needs it for SASL [QS-CONNECT-009]"
+                f"the Python package {package} is missing on this host: kazoo needs it for SASL (QS-CONNECT-009)"
             )
 
 
 def _unreachable(servers, timeout, warnings_seen, use_ssl):
     probed = [f"{server} {_probed(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
-    last = f" (last warning of kazoo: {warnings_seen[-1]}) [QS-CONNECT-005]" if warnings_seen else ""
-    return f"no ZooKeeper session within {timeout:g} s: {'; '.join(probed)}{last} [QS-CONNECT-005]"
+    last = f" (last warning of kazoo: {warnings_seen[-1]}) (QS-CONNECT-005)" if warnings_seen else ""
+    return f"no ZooKeeper session within {timeout:g} s: {'; '.join(probed)}{last} (QS-CONNECT-005)"
 
 
 def _probed(server, use_ssl):
@@ -134,19 +134,19 @@ def _probed(server, use_ssl):
     try:
         with socket.create_connection((server.host, server.port), timeout=2.0) as connection:
             if use_ssl:
-                return "accepts TCP connections: check the TLS and SASL options [QS-CONNECT-005]"
+                return "accepts TCP connections: check the TLS and SASL options (QS-CONNECT-005)"
             connection.settimeout(2.0)
             connection.sendall(b"srvr")
             answer = connection.recv(4096).decode("ascii", "replace")
     except socket.timeout:
-        return "does not answer [QS-CONNECT-005]"
+        return "does not answer (QS-CONNECT-005)"
     except OSError as error:
-        return f"cannot be reached ({error.strerror or error}) [QS-CONNECT-005]"
+        return f"cannot be reached ({error.strerror or error}) (QS-CONNECT-005)"
     if "not currently serving" in answer:
-        return "runs but does not serve: its ensemble has no quorum [QS-CONNECT-005]"
+        return "runs but does not serve: its ensemble has no quorum (QS-CONNECT-005)"
     if "Mode:" in answer:
-        return "serves: check the SASL options and maxClientCnxns [QS-CONNECT-005]"
-    return "accepts connections but does not answer as a plain ZooKeeper client port [QS-CONNECT-005]"
+        return "serves: check the SASL options and maxClientCnxns (QS-CONNECT-005)"
+    return "accepts connections but does not answer as a plain ZooKeeper client port (QS-CONNECT-005)"
 
 
 def _text(error):
@@ -258,7 +258,7 @@ class Reader:
             if acl[1].aversion == data[1].aversion and acl[1].czxid == data[1].czxid:
                 return znodes.Znode(visit.path, data[0], [_acl(entry) for entry in acl[0]], data[1])
             visit = self._visit(visit.path)
-        raise ZooKeeperError(f"the ACL of {self._shown(visit.path)} changes too fast to be read [QS-CONNECT-005]")
+        raise ZooKeeperError(f"the ACL of {self._shown(visit.path)} changes too fast to be read (QS-CONNECT-005)")
 
     def _pipeline(self, paths, send):
         pending = deque()
@@ -286,15 +286,15 @@ class Reader:
         except kazoo_exceptions.NoAuthError:
             raise ZooKeeperDenied(
                 f"ZooKeeper denies this user to read {self._shown(path)}: use the brokers' ZooKeeper "
-                "credentials [QS-CONNECT-005]"
+                "credentials (QS-CONNECT-005)"
             ) from None
         except KazooTimeoutError:
             raise ZooKeeperError(
-                f"ZooKeeper did not answer within {self.timeout:g} s for {self._shown(path)} [QS-CONNECT-005]"
+                f"ZooKeeper did not answer within {self.timeout:g} s for {self._shown(path)} (QS-CONNECT-005)"
             ) from None
         except kazoo_exceptions.KazooException as error:
             raise ZooKeeperError(
-                f"the ZooKeeper connection failed while reading {self._shown(path)}: {_text(error)} [QS-CONNECT-005]"
+                f"the ZooKeeper connection failed while reading {self._shown(path)}: {_text(error)} (QS-CONNECT-005)"
             ) from error
 
     def _shown(self, path):

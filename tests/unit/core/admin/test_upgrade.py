@@ -45,7 +45,7 @@ def test_a_node_that_reverted_or_is_down_is_named_in_both_directions(zookeeper):
     for other in ("3.7.2", "4.1.1"):
         hosts = cluster("3.9.2", "3.9.2", controllers=controllers, b2={"version": other}, b3={"runs": False})
         (reverted, down) = upgrade.left(hosts, "3.9.2", zookeeper)
-        assert reverted == f"b2 has Kafka {other}, not 3.9.2 [QS-RESTART-004]" and down.startswith("b3 does not run")
+        assert reverted == f"b2 has Kafka {other}, not 3.9.2 (QS-RESTART-004)" and down.startswith("b3 does not run")
 
 
 def refused(hosts, to, zookeeper=True, **finalized):

@@ -116,8 +116,8 @@ def test_releases_that_have_the_fix(version):
 def test_the_source_without_leader_or_addresses():
     without = source()
     without = without._replace(status={"z2:2181": STATUS})
-    assert seen(source_=without) == ["none of z2:2181 is the source's leader [QS-ZKMOVE-001]"]
-    assert seen(source_=source("")) == ["the source's /zookeeper/config names no servers [QS-ZKMOVE-001]"]
+    assert seen(source_=without) == ["none of z2:2181 is the source's leader (QS-ZKMOVE-001)"]
+    assert seen(source_=source("")) == ["the source's /zookeeper/config names no servers (QS-ZKMOVE-001)"]
     (wild,) = seen(source_=source("server.1=0.0.0.0:2888:3888:participant"))
     assert "server 1 at 0.0.0.0:2888:3888, which is no address" in wild
 

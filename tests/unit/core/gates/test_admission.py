@@ -46,8 +46,8 @@ def test_a_node_that_answers_is_stopped_as_any_other():
 
 def test_a_batch_is_exactly_one_host():
     assert admission.not_one(["b1"]) is None
-    assert admission.not_one(["b1", "b2"]) == "a batch is one host, this one is b1, b2 [QS-RESTART-001]"
-    assert admission.not_one([]) == "a batch is one host, this one is empty [QS-RESTART-001]"
+    assert admission.not_one(["b1", "b2"]) == "a batch is one host, this one is b1, b2 (QS-RESTART-001)"
+    assert admission.not_one([]) == "a batch is one host, this one is empty (QS-RESTART-001)"
 
 
 def test_another_silent_node_is_named_and_the_restarts_own_is_not():
@@ -105,11 +105,11 @@ def troubles(topics, **min_isr):
         (one([1, 2, 5], [1, 2, 5]), 2, None),
         (one([1, 2], [2]), 1, None),
         (one([1], [1], -1), 1, None),  # of replication factor 1, offline with it
-        (one([1, 2, 5], [1]), 1, "1 partition under-replicated: a-0 [QS-GATE-005]"),  # the only replica in sync
-        (one([1, 2, 5], [1], -1), 1, "1 partition offline: a-0 [QS-GATE-005]"),
-        (one([1, 2, 5], [2]), 1, "1 partition under-replicated: a-0 [QS-GATE-005]"),
-        (one([1, 2, 5], [1, 2]), 1, "1 partition under-replicated: a-0 [QS-GATE-005]"),
-        (one([2, 5], [2]), 1, "1 partition under-replicated: a-0 [QS-GATE-005]"),
+        (one([1, 2, 5], [1]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),  # the only replica in sync
+        (one([1, 2, 5], [1], -1), 1, "1 partition offline: a-0 (QS-GATE-005)"),
+        (one([1, 2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
+        (one([1, 2, 5], [1, 2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
+        (one([2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
         (one([1, 2, 5, 6], [1, 2, 5, 6]), 4, None),  # unavoidable
         (one([1, 2], [1, 2]), 2, None),
     ],
@@ -125,8 +125,8 @@ def test_the_last_replica_in_sync_on_a_broker_that_does_not_answer_keeps_it_up()
     del topics["brokers"]["2"]
     reasons = troubles(topics, a=1)
     assert (
-        "broker 2 is not in the cluster's metadata [QS-GATE-005]" in reasons
-        and "1 partition offline: a-0 [QS-GATE-005]" in reasons
+        "broker 2 is not in the cluster's metadata (QS-GATE-005)" in reasons
+        and "1 partition offline: a-0 (QS-GATE-005)" in reasons
     )
 
 

@@ -64,14 +64,14 @@ def test_no_controller_is_stopped_while_a_voter_lags():
     facts["quorum"]["high_watermark"] = 100
     facts["quorum"]["voters"][1]["log_end_offset"] = 93
     reasons = cluster_health.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
-    assert reasons == ["voter 102 is 7 offsets behind the high watermark [QS-GATE-011]"]
+    assert reasons == ["voter 102 is 7 offsets behind the high watermark (QS-GATE-011)"]
     assert cluster_health.controller_troubles(facts["nodes"], facts["quorum"], ["c2"]) == []
 
 
 def test_no_controller_is_stopped_without_a_leader():
     facts = recorded.facts("dual_write")
     reasons = cluster_health.controller_troubles(facts["nodes"], {"reached": False, "error": "c1: NOT_LEADER"}, ["c1"])
-    assert reasons == ["the quorum has no leader: c1: NOT_LEADER [QS-GATE-008]"]
+    assert reasons == ["the quorum has no leader: c1: NOT_LEADER (QS-GATE-008)"]
 
 
 # Health of partitions ------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_healthy_recorded_cluster_gives_no_reason():
 def test_no_broker_may_be_stopped_while_another_is_down():
     facts = recorded.facts("zk_broker_down")
     reasons = cluster_health.troubles(facts["topics"], {}, BROKERS)
-    assert reasons[0] == "broker 2 is not in the cluster's metadata [QS-GATE-005]"
+    assert reasons[0] == "broker 2 is not in the cluster's metadata (QS-GATE-005)"
     assert "partitions under-replicated" in " ".join(reasons)
 
 
@@ -115,7 +115,7 @@ def test_unreadable_metadata_is_a_reason():
     assert cluster_health.troubles({"reached": False, "error": "no broker answers"}, {}, BROKERS) == [
         "no broker answers"
     ]
-    assert cluster_health.troubles({}, {}, BROKERS) == ["the brokers' metadata could not be read [QS-GATE-005]"]
+    assert cluster_health.troubles({}, {}, BROKERS) == ["the brokers' metadata could not be read (QS-GATE-005)"]
 
 
 @pytest.mark.parametrize(
@@ -125,23 +125,23 @@ def test_unreadable_metadata_is_a_reason():
         (
             {"a": one((1,), [], -1)},
             {},
-            ["1 partition offline: a-0 [QS-GATE-005]", "1 partition under min ISR: a-0 [QS-GATE-005]"],
+            ["1 partition offline: a-0 (QS-GATE-005)", "1 partition under min ISR: a-0 (QS-GATE-005)"],
         ),
-        ({"a": one(isr=[1, 2])}, {"a": 2}, ["1 partition under-replicated: a-0 [QS-GATE-005]"]),
+        ({"a": one(isr=[1, 2])}, {"a": 2}, ["1 partition under-replicated: a-0 (QS-GATE-005)"]),
         (
             {"a": one(isr=[1])},
             {"a": 2},
-            ["1 partition under-replicated: a-0 [QS-GATE-005]", "1 partition under min ISR: a-0 [QS-GATE-005]"],
+            ["1 partition under-replicated: a-0 (QS-GATE-005)", "1 partition under min ISR: a-0 (QS-GATE-005)"],
         ),
         (
             {"a": one(isr=[1, 2]), "b": one(isr=[1, 2])},
             {},
-            ["2 partitions under-replicated: a-0, b-0 [QS-GATE-005]"],
+            ["2 partitions under-replicated: a-0, b-0 (QS-GATE-005)"],
         ),
         (
             {name: one(isr=[1, 2]) for name in "abcdefg"},
             {},
-            ["7 partitions under-replicated: a-0, b-0, c-0, d-0, e-0 and 2 more [QS-GATE-005]"],
+            ["7 partitions under-replicated: a-0, b-0, c-0, d-0, e-0 and 2 more (QS-GATE-005)"],
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_degraded_partitions_are_reasons(partitions, min_isr, reasons):
 def test_a_stop_that_takes_a_partition_under_min_isr_is_a_reason():
     two = {"a": one((1, 2))}
     assert cluster_health.troubles(read(**two), {"a": 2}, BROKERS, (), 1) == [
-        "1 partition falls under min ISR if broker 1 stops: a-0 [QS-GATE-005]"
+        "1 partition falls under min ISR if broker 1 stops: a-0 (QS-GATE-005)"
     ]
     assert cluster_health.troubles(read(**two), {"a": 2}, BROKERS, (), 5) == []
     assert cluster_health.troubles(read(**two), {"a": 2}, BROKERS, ["a-0"], 1) == []
@@ -161,13 +161,13 @@ def test_a_stop_that_takes_a_partition_under_min_isr_is_a_reason():
 
 def test_an_excused_partition_still_needs_all_replicas_in_sync():
     reasons = cluster_health.troubles(read(a=one((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
-    assert reasons == ["1 partition under-replicated: a-0 [QS-GATE-005]"]
+    assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]
 
 
 def test_a_missing_broker_is_named():
     topics = read(a=one())
     del topics["brokers"]["5"]
-    assert cluster_health.troubles(topics, {}, BROKERS) == ["broker 5 is not in the cluster's metadata [QS-GATE-005]"]
+    assert cluster_health.troubles(topics, {}, BROKERS) == ["broker 5 is not in the cluster's metadata (QS-GATE-005)"]
 
 
 def test_unavoidable_partitions():
@@ -193,14 +193,14 @@ def test_a_token_accepts_exactly_the_degraded_partitions_that_it_is_for():
     healthy, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
     degraded = read(a=behind, b=healthy)
     *reasons, hint = cluster_health.troubles(degraded, {}, BROKERS, accepted=())
-    assert reasons == ["1 partition under-replicated: a-0 [QS-GATE-005]"]
+    assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]
     token = hint.rpartition("=")[2].split()[0]
-    assert hint == f"to accept this state, add -e quorumshift_accept_degraded={token} [QS-GATE-005]" and len(token) == 6
+    assert hint == f"to accept this state, add -e quorumshift_accept_degraded={token} (QS-GATE-005)" and len(token) == 6
     assert cluster_health.troubles(degraded, {}, BROKERS, accepted=[token]) == []
     more = cluster_health.troubles(read(a=behind, b=behind), {}, BROKERS, accepted=[token])
-    assert more[0] == "2 partitions under-replicated: a-0, b-0 [QS-GATE-005]" and token not in more[1]
+    assert more[0] == "2 partitions under-replicated: a-0, b-0 (QS-GATE-005)" and token not in more[1]
     assert cluster_health.troubles(read(a=behind), {}, [*BROKERS, 9], accepted=[token]) == [
-        "broker 9 is not in the cluster's metadata [QS-GATE-005]"
+        "broker 9 is not in the cluster's metadata (QS-GATE-005)"
     ]
 
 
@@ -209,13 +209,13 @@ def test_a_stop_may_not_make_an_accepted_state_worse():
     token = cluster_health.troubles(topics, {}, BROKERS, accepted=())[-1].rpartition("=")[2].split()[0]
     assert cluster_health.troubles(topics, {"b": 2, "c": 2}, BROKERS, (), 2, [token]) == []
     assert cluster_health.troubles(topics, {"c": 2}, BROKERS, (), 1, [token]) == [
-        "1 partition has its last in-sync replica on broker 1: a-0 [QS-GATE-005]"
+        "1 partition has its last in-sync replica on broker 1: a-0 (QS-GATE-005)"
     ]
     assert cluster_health.troubles(topics, {"c": 3}, BROKERS, (), 2, [token]) == [
-        "1 partition falls under min ISR if broker 2 stops: c-0 [QS-GATE-005]"
+        "1 partition falls under min ISR if broker 2 stops: c-0 (QS-GATE-005)"
     ]
 
 
 def test_without_a_list_of_tokens_no_token_is_offered():
     reasons = cluster_health.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
-    assert reasons == ["1 partition under-replicated: a-0 [QS-GATE-005]"]
+    assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]

@@ -64,8 +64,8 @@ def test_every_gate_is_covered():
 @pytest.mark.parametrize("gate", OPEN)
 def test_a_health_reason_closes_every_gate(gate):
     seen = CLEAN[sorted(OPEN[gate])[0]]
-    assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0 [QS-GATE-005]"]) == [
-        "1 partition offline: a-0 [QS-GATE-005]"
+    assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0 (QS-GATE-005)"]) == [
+        "1 partition offline: a-0 (QS-GATE-005)"
     ]
 
 
@@ -120,11 +120,11 @@ def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(g
         (
             "before_trigger",
             "brokers_joining_controllers_down",
-            "controllers down: c1, c2, c3 [QS-PHASE-011]. Start them",
+            "controllers down: c1, c2, c3 (QS-PHASE-011). Start them",
         ),
         ("before_kraft", "hybrid_1_kraft_no_ssh", "b3 was not reached"),
-        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2 [QS-PHASE-011]. Run again"),
-        ("after_finalize", "finalized_one_controller_down", "controllers down: c1 [QS-PHASE-011]. Run again"),
+        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2 (QS-PHASE-011). Run again"),
+        ("after_finalize", "finalized_one_controller_down", "controllers down: c1 (QS-PHASE-011). Run again"),
     ],
 )
 def test_recorded_blocks_close_gates(gate, name, reason):
@@ -274,7 +274,7 @@ def test_interrupted_finalization_accepts_the_token_that_began_it():
 def test_broker_registered_in_zookeeper_blocks_finalization():
     facts = recorded.facts("dual_write")
     facts["zookeeper"]["broker_ids"] = {"5": {}}
-    assert troubles(facts) == ["brokers are registered in ZooKeeper: 5 [QS-GATE-012]"]
+    assert troubles(facts) == ["brokers are registered in ZooKeeper: 5 (QS-GATE-012)"]
 
 
 def test_unreachable_zookeeper_blocks_finalization():
@@ -283,16 +283,16 @@ def test_unreachable_zookeeper_blocks_finalization():
     facts["zookeeper"] = {"reached": False, "error": "no session within 5 s", "broker_ids": {}}
     reasons = troubles(facts, token)
     assert (
-        "whether brokers are registered in ZooKeeper could not be read: no session within 5 s [QS-GATE-012]" in reasons
+        "whether brokers are registered in ZooKeeper could not be read: no session within 5 s (QS-GATE-012)" in reasons
     )
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (None, "broker 2 is not registered in the quorum [QS-GATE-012]"),
-        ({"fenced": True}, "broker 2 is fenced [QS-GATE-012]"),
-        ({"is_migrating_zk_broker": True}, "broker 2 is registered as a ZooKeeper broker [QS-GATE-012]"),
+        (None, "broker 2 is not registered in the quorum (QS-GATE-012)"),
+        ({"fenced": True}, "broker 2 is fenced (QS-GATE-012)"),
+        ({"is_migrating_zk_broker": True}, "broker 2 is registered as a ZooKeeper broker (QS-GATE-012)"),
     ],
 )
 def test_unhealthy_registration_of_a_broker_blocks_finalization(change, reason):
@@ -312,7 +312,7 @@ def test_differing_controllers_block_finalization():
     facts["nodes"]["c3"]["file"]["properties"]["sasl.oauthbearer.password"] = "sealed:1"
     assert troubles(facts) == [
         "controllers differ in extra.key, num.partitions (c1 '3', c2 '99', c3 '3'), "
-        "sasl.oauthbearer.password [QS-GATE-012]"
+        "sasl.oauthbearer.password (QS-GATE-012)"
     ]
 
 
@@ -349,7 +349,7 @@ def test_soak_counts_from_the_last_restart_of_any_node():
         node["service"]["started_at"] = facts["time"] - 86400
     assert troubles(facts, soak_s=86400) == []
     facts["nodes"]["c2"]["service"]["started_at"] = facts["time"] - 60
-    assert troubles(facts, soak_s=86400) == ["the last restart was 60 s ago, the soak is 86400 s [QS-GATE-012]"]
+    assert troubles(facts, soak_s=86400) == ["the last restart was 60 s ago, the soak is 86400 s (QS-GATE-012)"]
     assert troubles(facts, soak_s=60) == []
 
 
@@ -358,7 +358,7 @@ def test_unknown_start_time_blocks_finalization_where_a_soak_is_required(service
     facts = recorded.facts("dual_write")
     facts["nodes"]["b1"]["service"] = service
     assert troubles(facts) == []
-    assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown [QS-GATE-012]"]
+    assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown (QS-GATE-012)"]
 
 
 @pytest.mark.parametrize(
@@ -433,15 +433,15 @@ def test_trailing_names_voters_and_brokers_that_have_not_caught_up():
     assert gates.trailing(quorum(*near), [1, 2], 5) == []
     # the leader forgets an observer that has not fetched for five minutes
     assert gates.trailing(quorum(*near), [1, 2, 3], 5) == [
-        "broker 3 does not fetch the metadata log: the quorum's leader does not list it [QS-GATE-009]"
+        "broker 3 does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
     ]
     far = quorum(*near, (103, 420, at - 12_400), (3, 490, at - 60_000), (9, 0, at - 99_000))
     assert gates.trailing(far, [1, 2, 3], 5) == [
-        "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind [QS-GATE-009]",
-        "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind [QS-GATE-009]",
+        "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind (QS-GATE-009)",
+        "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind (QS-GATE-009)",
     ]
     assert gates.trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
-        "voter 102 has not caught up with the quorum's leader since the leader was elected [QS-GATE-009]"
+        "voter 102 has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"
     ]
 
 
@@ -459,7 +459,7 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
     facts["nodes"]["c2"]["running"] = running
     reasons = gates.trailing(gates.expected_voters(gate, facts), [], 5)
     assert reasons == (
-        ["voter 102 has not caught up with the quorum's leader since the leader was elected [QS-GATE-009]"]
+        ["voter 102 has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"]
         if waits
         else []
     )

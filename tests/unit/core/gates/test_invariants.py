@@ -53,7 +53,7 @@ def test_a_controller_whose_broker_is_not_alive_is_none():
 def test_a_quorum_without_a_leader():
     facts = recorded.facts("dual_write")
     facts["quorum"] = {"reached": False, "error": "c1: NOT_LEADER"}
-    assert only(invariants.broken(reading(facts))) == "the quorum has no leader: c1: NOT_LEADER [QS-GATE-008]"
+    assert only(invariants.broken(reading(facts))) == "the quorum has no leader: c1: NOT_LEADER (QS-GATE-008)"
     assert invariants.broken(reading(facts, accepted=[])) == []  # it may be why there is a rollback
 
 
@@ -94,7 +94,7 @@ def test_a_log_directory_of_another_cluster():
 def test_two_nodes_with_one_id():
     facts = recorded.facts("dual_write")
     facts["nodes"]["c2"]["node_id"] = facts["nodes"]["c1"]["node_id"]
-    assert "c1, c2 have the same node id, 101 [QS-GATE-010]" in invariants.broken(reading(facts))
+    assert "c1, c2 have the same node id, 101 (QS-GATE-010)" in invariants.broken(reading(facts))
 
 
 @pytest.mark.parametrize("accepted", [None, []])
@@ -103,7 +103,7 @@ def test_a_broker_outside_of_the_inventory(accepted):
     facts["zookeeper"]["broker_ids"]["77"] = {}
     facts["topics"]["brokers"]["78"] = "x:1"
     reason = only(invariants.broken(reading(facts, accepted=accepted)))
-    assert reason == "broker 77, 78 is in the cluster and not in the inventory. Add its host, or stop it [QS-GATE-010]"
+    assert reason == "broker 77, 78 is in the cluster and not in the inventory. Add its host, or stop it (QS-GATE-010)"
 
 
 def test_a_voter_outside_of_the_inventory():
@@ -159,7 +159,7 @@ def test_a_rollback_may_accept_stray_directories():
 def test_an_offline_partition():
     facts = recorded.facts("dual_write")
     facts["topics"]["partitions"]["orders"] = {"0": {"leader": -1, "replicas": [1, 2, 5], "isr": []}}
-    assert "1 partition offline: orders-0 [QS-GATE-005]" in invariants.broken(reading(facts))
+    assert "1 partition offline: orders-0 (QS-GATE-005)" in invariants.broken(reading(facts))
 
 
 # I5: caught up -------------------------------------------------------------------------------------------------------

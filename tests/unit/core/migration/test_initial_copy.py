@@ -61,9 +61,9 @@ def test_a_skipped_copy_is_damage(seen, transactions):
     removed = without(seen, "after", "topics", 7)
     result = detect(seen)
     assert result.damage[0] == (
-        "the metadata log has no committed transaction 'ZK Migration': the initial copy was skipped [QS-COPY-003]"
+        "the metadata log has no committed transaction 'ZK Migration': the initial copy was skipped (QS-COPY-003)"
     )
-    assert result.damage[1] == f"7 topics are missing in ZooKeeper: {', '.join(removed[:5])} and 2 more [QS-COPY-003]"
+    assert result.damage[1] == f"7 topics are missing in ZooKeeper: {', '.join(removed[:5])} and 2 more (QS-COPY-003)"
     assert result.records == {} and len(result.damage) == 2
 
 
@@ -87,9 +87,9 @@ def test_a_log_without_its_beginning_proves_no_skipped_copy(seen, start, state, 
     if not skipped:
         assert result.unseen == (
             "the metadata log in /log has no committed transaction 'ZK Migration'. It begins at offset "
-            f"{start}, and its state is {state}: the transaction may have been removed [QS-COPY-006]"
+            f"{start}, and its state is {state}: the transaction may have been removed (QS-COPY-006)"
         )
-        assert result.moved == [f"1 topics are missing in ZooKeeper: {removed} [QS-COPY-003]"]
+        assert result.moved == [f"1 topics are missing in ZooKeeper: {removed} (QS-COPY-003)"]
 
 
 @pytest.mark.parametrize(("read", "controllers", "skipped"), [(1, 3, False), (2, 3, True), (1, 2, False), (1, 1, True)])
@@ -118,7 +118,7 @@ def test_a_deletion_before_the_copy_is_not_proven(seen, kind):
         seen["transactions"][-1]["later"] = later
         result = detect(seen)
         assert result.damage == result.differences == []
-        assert f"{kind} deleted meanwhile: {removed} [QS-COPY-003]" in result.moved
+        assert f"{kind} deleted meanwhile: {removed} (QS-COPY-003)" in result.moved
         assert f"{RECORD[kind]}: {result.records[RECORD[kind]]} copied" in result.unseen
 
 
@@ -130,7 +130,7 @@ def test_a_deletion_after_the_copy_has_a_record(seen, kind):
     seen["transactions"][-1]["later"] = {REMOVES[kind]: 1}
     result = detect(seen)
     assert result.damage == result.differences == [] and result.unseen is None
-    assert f"{kind} deleted meanwhile: {removed} [QS-COPY-003]" in result.moved
+    assert f"{kind} deleted meanwhile: {removed} (QS-COPY-003)" in result.moved
 
 
 def test_half_of_the_topics_that_are_gone_are_not_excused(seen):
@@ -166,7 +166,7 @@ def test_a_creation_during_the_copy_is_a_change(seen, copied_too):
     result = detect(seen)
     before = seen["before"]["records"]["TOPIC_RECORD"]
     assert result.damage == result.differences == []
-    assert result.moved == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after [QS-COPY-003]"]
+    assert result.moved == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after (QS-COPY-003)"]
 
 
 @pytest.mark.parametrize("kind", ["PARTITION_RECORD", "CLIENT_QUOTA_RECORD", "DELEGATION_TOKEN_RECORD"])
@@ -176,7 +176,7 @@ def test_a_wrong_count_is_a_difference(seen, kind, off):
     held = seen["before"]["records"][kind]
     result = detect(seen)
     assert result.damage == []
-    assert result.differences == [f"{kind}: {held + off} copied, ZooKeeper had {held} [QS-COPY-003]"]
+    assert result.differences == [f"{kind}: {held + off} copied, ZooKeeper had {held} (QS-COPY-003)"]
 
 
 @pytest.mark.parametrize(("later", "explained"), [({"REMOVE_TOPIC_RECORD": 1}, True), ({"TOPIC_RECORD": 1}, False)])
@@ -191,7 +191,7 @@ def test_a_topic_that_only_the_copy_has_was_removed_after_it(seen, later, explai
     if explained:
         assert result.moved == [
             f"{kind}: {held[kind] + more} copied, {held[kind]} in ZooKeeper before and after; 1 REMOVE_TOPIC_RECORD "
-            "followed the copy [QS-COPY-003]"
+            "followed the copy (QS-COPY-003)"
             for kind, more in (("PARTITION_RECORD", 2), ("TOPIC_RECORD", 1))
         ]
 
@@ -201,7 +201,7 @@ def test_a_removal_after_the_copy_excuses_no_missing_record(seen):
     copy["records"]["TOPIC_RECORD"] -= 1
     copy["later"] = {"REMOVE_TOPIC_RECORD": 5}
     held = seen["before"]["records"]["TOPIC_RECORD"]
-    assert detect(seen).differences == [f"TOPIC_RECORD: {held - 1} copied, ZooKeeper had {held} [QS-COPY-003]"]
+    assert detect(seen).differences == [f"TOPIC_RECORD: {held - 1} copied, ZooKeeper had {held} (QS-COPY-003)"]
 
 
 def test_a_count_beyond_the_changes_is_a_difference(seen):
@@ -211,11 +211,11 @@ def test_a_count_beyond_the_changes_is_a_difference(seen):
     assert detect(seen).differences == []
     seen["transactions"][-1]["records"]["CLIENT_QUOTA_RECORD"] += 1
     assert detect(seen).differences == [
-        f"CLIENT_QUOTA_RECORD: {count + 1} copied, ZooKeeper had {held} to {held + 2} [QS-COPY-003]"
+        f"CLIENT_QUOTA_RECORD: {count + 1} copied, ZooKeeper had {held} to {held + 2} (QS-COPY-003)"
     ]
 
 
 def test_a_kind_that_was_not_copied_is_a_difference(seen):
     del seen["transactions"][-1]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
     held = seen["before"]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
-    assert detect(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper had {held} [QS-COPY-003]"]
+    assert detect(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper had {held} (QS-COPY-003)"]

@@ -221,7 +221,7 @@ def contradictions():
     yield (
         "dual_write, ZooKeeper owns",
         changed("dual_write", zookeeper__controller=ZOOKEEPER_OWNED, zookeeper__migration__kraft_metadata_offset=-1),
-        "/controller is not KRaft's, yet brokers run or will start in KRaft mode [QS-PHASE-001]",
+        "/controller is not KRaft's, yet brokers run or will start in KRaft mode (QS-PHASE-001)",
     )
     yield (
         "hybrid, log says PRE_MIGRATION",
@@ -231,7 +231,7 @@ def contradictions():
     yield (
         "joining, log says MIGRATION",
         logs(recorded.facts("brokers_joining_1"), zk_migration_state="MIGRATION"),
-        "the controllers' log has the initial copy committed, yet /controller is not KRaft's [QS-PHASE-001]",
+        "the controllers' log has the initial copy committed, yet /controller is not KRaft's (QS-PHASE-001)",
     )
     yield (
         "dual_write, /migration missing",
@@ -241,7 +241,7 @@ def contradictions():
     yield (
         "dual_write, /migration at -1",
         changed("dual_write", zookeeper__migration__kraft_metadata_offset=-1),
-        "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode [QS-PHASE-001]",
+        "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode (QS-PHASE-001)",
     )
     unreadable = recorded.facts("dual_write")
     for host in hosts(unreadable, "controller"):
@@ -250,9 +250,9 @@ def contradictions():
     yield (
         "no ZooKeeper",
         changed("hybrid", zookeeper={"reached": False, "error": "no session within 5 s"}),
-        "ZooKeeper could not be read: no session within 5 s [QS-PHASE-001]",
+        "ZooKeeper could not be read: no session within 5 s (QS-PHASE-001)",
     )
-    reason = "ZooKeeper could not be read: no reason given [QS-PHASE-001]"
+    reason = "ZooKeeper could not be read: no reason given (QS-PHASE-001)"
     yield "no ZooKeeper, no reason", changed("hybrid", zookeeper={}), reason
 
 
@@ -411,7 +411,7 @@ def not_ready():
     yield (
         "quorum",
         {"reached": False, "error": "NOT_LEADER"},
-        ("no controller answers as the quorum's leader [QS-PHASE-015]"),
+        ("no controller answers as the quorum's leader (QS-PHASE-015)"),
     )
     yield "quorum__high_watermark", 10**9, "is behind the high watermark"
     yield "zookeeper__migration__kraft_metadata_offset", None, "kraft_metadata_offset is None, not -1"
@@ -446,7 +446,7 @@ def test_a_controller_registered_without_the_flag_is_not_ready():
     detected = phase.detect(facts)
     assert detected.phase == "controllers_starting"
     assert [block.text for block in detected.blocks] == [
-        "controller 102 is not registered as ready for the migration [QS-PHASE-015]"
+        "controller 102 is not registered as ready for the migration (QS-PHASE-015)"
     ]
 
 
@@ -543,7 +543,7 @@ def test_a_broker_that_does_not_answer_is_quoted():
     facts["nodes"]["b2"]["last_error"] = "ERROR java.net.BindException: Address already in use"
     (seen,) = [block.text for block in phase.detect(facts).blocks if block.id == "broker_down"]
     assert seen.endswith(
-        "; the last error in its log: ERROR java.net.BindException: Address already in use [QS-PHASE-012]"
+        "; the last error in its log: ERROR java.net.BindException: Address already in use (QS-PHASE-012)"
     )
 
 

@@ -56,7 +56,7 @@ def test_a_source_that_is_needed_must_answer():
     facts["zookeeper"] = {"reached": False, "error": "no session"}
     assert same_cluster.troubles(facts, own) == []
     assert same_cluster.troubles(facts, own, [same_cluster.ZOOKEEPER, same_cluster.HOSTS]) == [
-        "no cluster id could be read from ZooKeeper, and this step needs it [QS-PHASE-004]"
+        "no cluster id could be read from ZooKeeper, and this step needs it (QS-PHASE-004)"
     ]
     for node in facts["nodes"].values():
         node["log_dirs"] = []

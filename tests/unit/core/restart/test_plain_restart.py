@@ -58,7 +58,7 @@ def test_the_whole_batch_counts_against_min_isr():
     assert evaluate(facts, "b1", least=2).troubles == []
     (trouble,) = evaluate(facts, "b1", "b2", least=2).troubles
     assert trouble == (
-        "the batch cannot stop at once: t-0 (1 of 3 replicas in sync left, min.insync.replicas 2) [QS-RESTART-003]"
+        "the batch cannot stop at once: t-0 (1 of 3 replicas in sync left, min.insync.replicas 2) (QS-RESTART-003)"
     )
 
 
@@ -88,12 +88,12 @@ def test_a_node_whose_file_would_change_its_mode_is_not_stopped():
 def test_no_batch_is_stopped_while_a_broker_outside_of_it_is_down():
     troubles = evaluate(stopped(cluster("finalized", (ALL, [1, 2])), "b3"), "b1").troubles
     assert any(text.startswith("b3 does not answer") for text in troubles)
-    assert "1 partition under-replicated: t-0 [QS-GATE-005]" in troubles
+    assert "1 partition under-replicated: t-0 (QS-GATE-005)" in troubles
 
 
 def test_no_batch_is_stopped_while_one_of_its_own_replicas_is_out_of_sync():
     assert (
-        "1 partition under-replicated: t-0 [QS-GATE-005]"
+        "1 partition under-replicated: t-0 (QS-GATE-005)"
         in evaluate(cluster("finalized", (ALL, [2, 5])), "b1").troubles
     )
 
@@ -152,7 +152,7 @@ def test_a_controller_waits_for_the_other_voters():
     assert evaluate(facts, "c1", kind="restart_controller").troubles == []
     facts["quorum"]["voters"][1]["log_end_offset"] -= 7
     assert evaluate(facts, "c1", kind="restart_controller").troubles == [
-        "voter 102 is 7 offsets behind the high watermark [QS-GATE-011]"
+        "voter 102 is 7 offsets behind the high watermark (QS-GATE-011)"
     ]
     assert evaluate(facts, "c2", kind="restart_controller").troubles == []
     assert any(

@@ -53,7 +53,7 @@ def test_a_batch_has_at_most_as_many_nodes_as_asked():
 def test_nodes_that_share_a_partition_restart_apart_and_the_reason_names_it():
     found = restart_plan.plan(cluster(partition(1, 2, 3)), (1, 2, 3), concurrency=3)
     assert found.batches == [[1], [2], [3]]
-    why = "t-0 is also on broker {}, and may lose 1 of 3 in-sync replicas (min.insync.replicas 2) [QS-RESTART-002]"
+    why = "t-0 is also on broker {}, and may lose 1 of 3 in-sync replicas (min.insync.replicas 2) (QS-RESTART-002)"
     assert found.reasons == {1: f"alone: {why.format(2)}", 2: f"alone: {why.format(3)}", 3: f"alone: {why.format(2)}"}
 
 
@@ -69,7 +69,7 @@ def test_the_whole_batch_counts_at_once():
 def test_a_catching_up_replica_is_lost_already():
     found = restart_plan.plan(cluster(partition(1, 2, 3, isr=[1, 2])), (1, 2, 3, 4, 5), concurrency=5)
     assert found.batches == [[1], [2], [3, 4, 5]]
-    assert found.reasons[1] == "alone: t-0 has no in-sync replica to spare now [QS-RESTART-002]"
+    assert found.reasons[1] == "alone: t-0 has no in-sync replica to spare now (QS-RESTART-002)"
 
 
 def test_a_replica_on_a_dead_broker_is_lost_even_if_the_metadata_calls_it_in_sync():

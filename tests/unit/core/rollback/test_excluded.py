@@ -79,7 +79,7 @@ def test_an_excluded_broker_must_not_be_registered():
     numbers = ", ".join(map(str, sorted(known)))
     assert message_ids.at_end(refused(facts)) == (
         f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends "
-        "[QS-ROLLBACK-002]"
+        "(QS-ROLLBACK-002)"
     )
 
 
@@ -108,7 +108,7 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
         "one": {"0": {"leader": second, "isr": [second], "replicas": [second]}},
     }
     topics = excluded.without(facts, {"b3": node})["topics"]
-    reason = f"1 partition has its last in-sync replica on broker {first}: two-0 [QS-GATE-005]"
+    reason = f"1 partition has its last in-sync replica on broker {first}: two-0 (QS-GATE-005)"
     assert cluster_health.last_in_sync(topics) == [reason] and cluster_health.last_in_sync(topics, second) == []
     assert reason in cluster_health.troubles(topics, {}, [first, second], stop=first)
     assert cluster_health.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []

@@ -48,7 +48,7 @@ def test_a_rollback_to_hybrid_needs_brokers_in_kraft_mode():
 
 
 def test_an_unknown_target_is_rejected():
-    assert refused("dual_write", "") == "quorumshift_rollback_to is ''. Set it to zk or hybrid [QS-ROLLBACK-001]"
+    assert refused("dual_write", "") == "quorumshift_rollback_to is ''. Set it to zk or hybrid (QS-ROLLBACK-001)"
 
 
 def test_controllers_masked_by_a_migration_need_a_restore():
@@ -92,9 +92,9 @@ def test_to_do_lists_the_steps_that_are_not_done():
     assert left("reverting_brokers_plain", steps.BROKERS_PLAIN) == []
     assert left("reverting_migration_gone", steps.MIGRATION_GONE) == []
     assert left("reverting_migration_gone", steps.BROKERS_PLAIN) == [
-        "rollback step not done: brokers plain [QS-GATE-004]"
+        "rollback step not done: brokers plain (QS-GATE-004)"
     ]
-    gone = "rollback step not done: /migration gone [QS-GATE-004]"
+    gone = "rollback step not done: /migration gone (QS-GATE-004)"
     assert gone in left("reverting_controller_elected", steps.MIGRATION_GONE)
     assert left("hybrid", steps.BROKERS_PLAIN) == []
 
@@ -145,9 +145,9 @@ def test_a_kraft_controller_that_runs_or_may_start_blocks_zookeepers_controller(
     facts["nodes"][host]["service"]["masked"] = False
     assert "is not masked" in rollback.not_at_rest(facts)[0]
     facts["nodes"][host]["service"]["active"] = True
-    assert rollback.not_at_rest(facts)[0].endswith(f"of {host} runs [QS-COPY-004]")
+    assert rollback.not_at_rest(facts)[0].endswith(f"of {host} runs (QS-COPY-004)")
     facts["zookeeper"] = {"reached": False, "error": "no quorum"}
-    assert rollback.not_at_rest(facts)[-1] == "ZooKeeper could not be read: no quorum [QS-PHASE-001]"
+    assert rollback.not_at_rest(facts)[-1] == "ZooKeeper could not be read: no quorum (QS-PHASE-001)"
 
 
 def stopped(mirrored, *logs):

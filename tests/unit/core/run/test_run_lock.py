@@ -54,7 +54,7 @@ def test_a_run_lock_of_another_cluster_does_not_count():
 def test_an_open_lock_stops_a_run_and_names_its_holder_and_the_option():
     verdict = detect(nodes(b1=held(), b3=held(), c1=held()))
     assert "run r4 (forward) of ops on control-1, since 2026-09-21" in verdict.refused
-    assert verdict.refused.endswith("add -e quorumshift_force_unlock=r4 [QS-RUN-001]")
+    assert verdict.refused.endswith("add -e quorumshift_force_unlock=r4 (QS-RUN-001)")
 
 
 def test_the_holder_includes_its_job():
@@ -75,7 +75,7 @@ def test_reversing_a_dead_holders_direction_needs_force_unlock():
     hosts = nodes(b1=held())
     verdict = detect(hosts, alive=False, direction="back")
     assert "would reverse its direction" in verdict.refused and verdict.refused.endswith(
-        "-e quorumshift_force_unlock=r4 [QS-RUN-002]"
+        "-e quorumshift_force_unlock=r4 (QS-RUN-002)"
     )
     assert detect(hosts, alive=False, direction="back", force_unlock="r4").refused is None
     assert detect(nodes(b1=held(closed=True)), direction="back").refused is None

@@ -35,8 +35,8 @@ def test_worst_state_counts_whichever_broker_answered():
         assert merged["differ"] == {"hosts": ["b1", "b3"], "partitions": ["orders-0"]}
         troubles = "; ".join(cluster_health.troubles(merged, {"orders": 2}, [1, 2, 5]))
         assert (
-            "1 partition offline: orders-1 [QS-GATE-005]" in troubles
-            and "1 partition under-replicated: orders-0 [QS-GATE-005]" in troubles
+            "1 partition offline: orders-1 (QS-GATE-005)" in troubles
+            and "1 partition under-replicated: orders-0 (QS-GATE-005)" in troubles
         )
         assert "b1 and b3 run in different modes and report different in-sync replicas for 1 of" in troubles
 
