@@ -366,8 +366,8 @@ def test_tags_are_refused(fresh, tag):
     [
         "Begin starting the controller",
         "Wait until the batch may be stopped",
-        "Restart the broker",
-        "Restart the controller",
+        "Begin to restart the node",
+        "Wait until the node is up",
     ],
 )
 def test_start_at_task_changes_nothing(fresh, task):
