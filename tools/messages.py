@@ -108,8 +108,8 @@ def tasks() -> list[Path]:
 def task_messages(node: Any) -> Iterator[str]:
     """Yield the messages with which the tasks of a YAML file can fail, those in blocks included."""
     if isinstance(node, list):
-        for one in node:
-            yield from task_messages(one)
+        for task in node:
+            yield from task_messages(task)
     elif isinstance(node, dict):
         for key, value in node.items():
             if key == "fail_msg":
@@ -126,8 +126,10 @@ def _text(path: Path, node: ast.AST | None, template: str) -> Text:
 
 
 def _templates(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the outermost strings of a tree, with INSERTED for each value."""
+    """Yield the outermost strings of a tree, with INSERTED for each value. A module's documentation quotes messages."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
+            continue
         template = template_of(node)
         if template is not None:
             yield node, template

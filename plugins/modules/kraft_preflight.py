@@ -140,7 +140,7 @@ findings:
   elements: dict
   returned: success, and if a finding blocks
   sample:
-    - id: broker_ids
+    - id: QS-CHECK-007
       title: Brokers of the inventory
       severity: blocks
       source: KRaftMigrationDriver, WAIT_FOR_BROKERS
@@ -157,7 +157,7 @@ checks:
   type: list
   elements: str
   returned: success, and if a finding blocks
-  sample: [groups, reached, same_hosts, platform, node_ids]
+  sample: [QS-CHECK-002, QS-CHECK-003, QS-CHECK-004, QS-CHECK-005, QS-CHECK-009]
 """
 
 import time

@@ -159,8 +159,8 @@ reasons:
   type: str
   returned: success
   sample: >-
-    The phase is dual_write: broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there.
-    Start it, in the mode that its file has
+    The phase is dual_write: broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there
+    (QS-PHASE-012). Start it, in the mode that its file has (QS-PHASE-001)
 blocks:
   description: What blocks the next step, each with what to do.
   type: list
@@ -168,7 +168,7 @@ blocks:
   returned: success
   sample:
     - id: broker_down
-      text: "broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there"
+      text: "broker b2 does not answer: 10.78.60.12:9094: connection refused: nothing listens there (QS-PHASE-012)"
       do: start it, in the mode that its file has
 evidence:
   description: Each observation that led to the phase, with its source.
