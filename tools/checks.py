@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
@@ -40,6 +39,7 @@ PYTEST = (PYTHON, "-m", "pytest", "-q")
 COLLECTIONS = {"PYTHONPATH": str(ROOT / ".build")}
 STANDALONE = "tests/spark/test_standalone.py"
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
+LOWEST_PRIORITY = 19  # as nice(1) has it
 END_GRACE_S = 10  # for each of the signals that end a step
 SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
 _running: list[subprocess.Popen] = []
@@ -54,7 +54,7 @@ PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo
 @dataclass(frozen=True)
 class Step:
     """One command of a part. ``counts_tests``: the command writes JUnit XML to the file that $CHECKS_JUNIT names.
-    ``beside``: it may run at the same time as the steps before and after it of which that holds too."""
+    ``beside``: it may run at the same time as any other step."""
 
     name: str
     argv: tuple[str, ...]
@@ -139,16 +139,16 @@ def crash_tests(name: str, limit_s: int, *options: str, variant: str = "default"
 
 
 def _beside(name: str, argv: tuple[str, ...], limit_s: int, **options: Any) -> Step:
-    """Return a step that needs no testbed, and whose bounds are for what stands still."""
+    """Return a step that needs neither testbed nor servers, and whose bounds are for what stands still."""
     return Step(name, argv, limit_s, beside=True, **options)
 
 
 PARTS: dict[str, tuple[Step, ...]] = {
-    # the longest first: the steps of lint, unit, build and failure-sample share the cores
+    # the longest first
     "lint": (
-        _beside("ansible-test sanity", script("sanity"), 1200),
-        _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
-        _beside("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 300, env=DOCS_ENV),
+        _beside("ansible-test sanity", script("sanity"), 2400),
+        _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 1200, env=ANSIBLE_ENV),
+        _beside("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 600, env=DOCS_ENV),
         _beside("types", tool("mypy"), 300),
         _beside("imports", tool("lint-imports", "--no-cache"), 120, env=COLLECTIONS),
         _beside("licences", tool("reuse", "lint", "--lines"), 120),
@@ -160,8 +160,9 @@ PARTS: dict[str, tuple[Step, ...]] = {
         _beside("ruff format", tool("ruff", "format", "--check", "."), 120),
     ),
     "unit": (
-        _beside("pytest", (*PYTEST, "-n", "3", "tests/unit"), 1200, counts_tests=True),
-        _beside("oldest target Python", script("oldest_target"), 900, counts_tests=True),
+        # loadgroup: a module whose fixture is dear runs in one worker
+        _beside("pytest", (*PYTEST, "-n", "2", "--dist", "loadgroup", "tests/unit"), 2400, counts_tests=True),
+        _beside("oldest target Python", script("oldest_target"), 1800, counts_tests=True),
     ),
     "integration": (
         Step("jars", (*TESTBED, "jars"), 900),
@@ -218,7 +219,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
             env={"PYTHONPATH": f"{ROOT / 'spark'}:{ROOT / '.build'}"},
         ),
     ),
-    "build": (_beside("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
+    "build": (_beside("installed tarball", script("built_collection"), 900, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
     "crash-tests": crash_tests("migration killed 5 times", 1200, "--points=2", "--moments=3"),
@@ -229,7 +230,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
     ),
     "failure-proof": (Step("every failure", script("failure_proof"), 28800),),
-    "failure-sample": (_beside("a sample of failures", script("failure_proof", "--sample"), 600),),
+    "failure-sample": (_beside("a sample of failures", script("failure_proof", "--sample"), 1200),),
     "drill": (Step("migrations with injected faults", system_test("drill"), 4500), TESTBED_DOWN),
     "journey": (
         Step("journey", system_test("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
@@ -273,7 +274,7 @@ LONG = (
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "build", "failure-sample", "integration", "molecule", "crash-tests"),
+    "test": ("lint", "unit", "build", "failure-sample", "molecule", "crash-tests", "integration"),
     "test-full": LONG,
 }
 
@@ -347,9 +348,11 @@ def log_of(directory: Path, part: str, step: str) -> Path:
     return directory / f"{part}-{step.replace(' ', '-')}.log"
 
 
-def run(part: str, step: Step, directory: Path, shown: bool = True) -> Outcome:
-    """Run one step, with its output to its log and, while it runs or (not ``shown``) at its end, to ours."""
+def run(part: str, step: Step, directory: Path) -> Outcome:
+    """Run one step, with its output to its log and to ours. One that runs beside others has the lowest priority, and
+    only the output of one that fails is ours, at its end."""
     begins = f"\n=== {part}: {step.name} (limit {step.limit_s} s)"
+    shown = not step.beside
     if shown:
         print(begins, flush=True)
     log = log_of(directory, part, step.name)
@@ -378,6 +381,9 @@ def run(part: str, step: Step, directory: Path, shown: bool = True) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    if step.beside:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.setpriority(os.PRIO_PGRP, process.pid, LOWEST_PRIORITY)
     _running.append(process)
     reader = threading.Thread(target=_copy_output, args=(process.stdout, log, shown))
     reader.start()
@@ -397,7 +403,7 @@ def run(part: str, step: Step, directory: Path, shown: bool = True) -> Outcome:
     outcome = Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
     ends = f"{remark}--- {part}: {step.name} {outcome.result} in {outcome.seconds:.1f} s\n"
     with _printing:
-        if not shown:
+        if not shown and outcome.result in ("failed", "timeout"):
             print(begins, flush=True)
             sys.stdout.buffer.write(log.read_bytes())
         sys.stdout.buffer.write(ends.encode())
@@ -416,19 +422,20 @@ def _copy_output(source: BinaryIO, log: Path, shown: bool) -> None:
 
 
 def run_all(steps: list[tuple[str, Step]], directory: Path) -> list[Outcome]:
-    """Run the steps in order; those that may run beside each other, on as many cores as there are."""
-    outcomes: list[Outcome] = []
-    for beside, together in groupby(steps, key=lambda entry: entry[1].beside):
-        with ThreadPoolExecutor(os.cpu_count() if beside else 1) as pool:
-            started = [pool.submit(run, part, step, directory, not beside) for part, step in together]
-            try:
-                outcomes += [future.result() for future in started]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in list(_running):
-                    end_group(process)
-                raise
-    return outcomes
+    """Run the steps in order. Those that may run beside others begin at once, as many at a time as there are cores: the
+    others wait more than they compute."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        beside = {
+            place: pool.submit(run, part, step, directory) for place, (part, step) in enumerate(steps) if step.beside
+        }
+        try:
+            alone = {place: run(part, step, directory) for place, (part, step) in enumerate(steps) if not step.beside}
+            return [alone[place] if place in alone else beside[place].result() for place in range(len(steps))]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(_running):
+                end_group(process)
+            raise
 
 
 def failure_text(log: Path) -> str:

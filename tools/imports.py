@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,12 @@ def imported_names(source: str, name: str) -> Iterator[str]:
                 yield f"{module}.{alias.name}"
 
 
+@functools.lru_cache(maxsize=None)
+def _names(path: Path) -> tuple[str, ...]:
+    return tuple(imported_names(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))))
+
+
+@functools.lru_cache(maxsize=None)
 def _own_file(name: str) -> Path | None:
     """Return the checkout's file of a dotted name (a module, or a name in a module), or None."""
     parts = name[len(COLLECTION) + 1 :].split(".") if _in_collection(name) else name.split(".")
@@ -58,7 +65,7 @@ def foreign_imports(path: Path) -> dict[str, Path]:
         if current in seen:
             continue
         seen.add(current)
-        for name in imported_names(current.read_text(encoding="utf-8"), str(current.relative_to(ROOT))):
+        for name in _names(current):
             top = name.partition(".")[0]
             own = _own_file(name)
             if own:

@@ -23,6 +23,7 @@ from tools.checkout import checkout_files
 ROOT = role_specs.ROOT
 COLLECTION = "quorumshift.kafka."
 YAML_FILES = [name for name in checkout_files() if re.match(r"(playbooks|roles/\w+/tasks)/.*\.yml$", name)]
+pytestmark = pytest.mark.xdist_group("argument_specs")  # one run of Ansible for all tests
 # Wrong for its type; a value of str or path is never wrong, since Ansible makes text of everything.
 WRONG = {"int": "seven", "float": "soon", "bool": "perhaps", "dict": "[1]", "list": {"a": 1}}
 

@@ -73,24 +73,28 @@ print("last line of {own.name}")
     return dataclasses.replace(step(code), name=own.name, beside=True)
 
 
-def test_steps_that_may_run_beside_each_other_do_so_and_print_one_after_the_other(tmp_path, capfd, monkeypatch):
+def test_steps_beside_others_run_at_the_lowest_priority_and_print_what_failed(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
-    logs = [str(tmp_path / f"part-{name}.log") for name in "ab"]
-    ended = f"exit(not all('last' in open(log).read() for log in {logs!r}))"
-    alone = dataclasses.replace(step(ended), name="alone")
-    steps = [waits_for(tmp_path / "a", tmp_path / "b"), waits_for(tmp_path / "b", tmp_path / "a"), alone]
+    alone = dataclasses.replace(waits_for(tmp_path / "alone", tmp_path / "b"), beside=False)
+    steps = [
+        waits_for(tmp_path / "a", tmp_path / "alone"),
+        alone,
+        waits_for(tmp_path / "b", tmp_path / "a"),
+        dataclasses.replace(step("import os, time; time.sleep(0.5); exit(os.nice(0))"), name="nice", beside=True),
+    ]
     outcomes = checks.run_all([("part", each) for each in steps], tmp_path)
     assert [(outcome.step, outcome.result) for outcome in outcomes] == [
         ("a", "passed"),
+        ("alone", "passed"),
         ("b", "passed"),
-        ("alone", "passed"),  # it began when both had ended
+        ("nice", "failed"),
     ]
+    assert outcomes[-1].exit_code == checks.LOWEST_PRIORITY
     printed = capfd.readouterr().out
     for name in "ab":
-        assert (
-            f"=== part: {name} (limit 30 s)\nfirst line of {name}\nlast line of {name}\n--- part: {name} passed"
-            in printed
-        )
+        assert f"\n--- part: {name} passed" in f"\n{printed}" and f"first line of {name}\n" not in printed
+    for text in ("first line of alone\n", "=== part: nice (limit 30 s)\n--- part: nice failed"):
+        assert text in printed
 
 
 def test_an_interruption_ends_every_running_step(tmp_path, monkeypatch):
