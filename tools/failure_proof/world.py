@@ -236,7 +236,10 @@ class World:
         """Format a host's log directory."""
         (self.log_dir(name)).mkdir(parents=True, exist_ok=True)
         (self.log_dir(name) / "meta.properties").write_text(_properties(meta))
-        (self.log_dir(name) / "data-0").mkdir(exist_ok=True)
+        replica = self.log_dir(name) / "data-0"
+        replica.mkdir(exist_ok=True)
+        # the module that reads topic ids waits 10 s for one that is missing
+        (replica / "partition.metadata").write_text("version: 0\ntopic_id: b3JkZXJzLW9yZGVycy1vcg\n")
 
     def _broker_file(self, name: str, number: int, protocol: str) -> dict[str, str]:
         address = f"PLAINTEXT://127.0.0.1:{9000 + number}"

@@ -21,6 +21,7 @@ from tests.system.e2e.rollbacks import changed
 from tests.system.testbed.waiting import wait_for
 
 NAMES = {check.id: check.name for check in checks.CHECKS}
+TITLES = {check.name: check.title for check in checks.CHECKS}
 FILE = "/etc/kafka/server.properties"
 REPORTER = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
 TOPIC = "scratch.rf2-2"
@@ -224,7 +225,7 @@ def test_a_wrong_znode_blocks(fresh, tmp_path, path, value, check, message):
             # The write fences the controller, which also knows an older version of the state: a new election reads both
             client.delete(znodes.CONTROLLER)
             wait_for(lambda: client.exists(znodes.CONTROLLER), 30, "the election of a controller")
-    assert ran.code != 0 and f"These checks block the migration: {check}. Nothing was changed." in ran.text, ran.text
+    assert ran.code != 0 and f"These checks block the migration: {TITLES[check]}. Nothing was changed." in ran.text, ran.text
     assert {severity for severity, _seen in found[check]} == {"blocks"}, found
     _severity, seen = found[check][0]
     assert seen.startswith(message), seen

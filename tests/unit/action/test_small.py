@@ -70,7 +70,7 @@ def test_the_compared_copy_is_shown(harness):
     assert harness.printed == ["    copied: TOPIC_RECORD 3", "    changed meanwhile: 1 topic"]
 
 
-FINDINGS = [{"id": "space", "severity": "blocks", "seen": "c1 has 1 MiB", "do": "make room", "waived": None}]
+FINDINGS = [{"id": "QS-CHECK-034", "title": "Free space", "severity": "blocks", "seen": "c1 has 1 MiB", "do": "make room", "waived": None}]
 
 
 def test_secrets_of_the_preflight_are_sealed_before_they_travel(harness):
@@ -86,7 +86,7 @@ def test_blocking_findings_are_kept_and_not_printed_twice(harness):
     assert result == {
         "failed": True,
         "changed": False,
-        "msg": "These checks block the migration: space. Nothing was changed. (QS-CHECK-001)",
+        "msg": "These checks block the migration: Free space. Nothing was changed. (QS-CHECK-034 QS-CHECK-001)",
     }
     assert json.loads(harness.artifacts.read("preflight.json"))["findings"] == FINDINGS
     assert any("c1 has 1 MiB" in line for line in harness.printed)
