@@ -38,7 +38,6 @@ def _names(path: Path) -> tuple[str, ...]:
     return tuple(imported_names(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))))
 
 
-@functools.lru_cache(maxsize=None)
 def _own_file(name: str) -> Path | None:
     """Return the checkout's file of a dotted name (a module, or a name in a module), or None."""
     parts = name[len(COLLECTION) + 1 :].split(".") if _in_collection(name) else name.split(".")

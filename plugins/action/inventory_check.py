@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-from ansible.parsing.dataloader import DataLoader
-from ansible.utils.vars import load_extra_vars
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity, variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import GROUPS, QuorumshiftAction, display
 
 LOST = "_raw_params"  # under which Ansible keeps what is no NAME=VALUE of -e
@@ -29,9 +27,9 @@ class ActionModule(QuorumshiftAction):
         ]
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
         found_of = {host: dict(self._variables(host)) for host in hosts}
-        given = variables.Given(
-            found_of, groups, typed(), bool(self.session), load_extra_vars(DataLoader()).get(LOST, "")
-        )
+        typed = process_identity.typed()
+        lost = typed.pop(LOST, "")
+        given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost)
         found = variables.problems(
             given,
             variable_specs.specs(),
@@ -63,8 +61,3 @@ class ActionModule(QuorumshiftAction):
                     yield name, own[name]
                 except Exception as error:  # whatever a template of the operator raises
                     yield name, variables.Unreadable(str(error))
-
-
-def typed() -> set[str]:
-    """Return the names of all variables of the command line, those of `-e @file` included."""
-    return {*load_extra_vars(DataLoader())} - {LOST}  # Ansible has loaded them, and keeps them for the whole process

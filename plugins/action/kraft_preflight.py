@@ -39,7 +39,9 @@ class ActionModule(QuorumshiftAction):
         if result.get("failed"):
             if not kept:
                 return result
-            blocks = {finding["id"]: finding["title"] for finding in kept["findings"] if finding["severity"] == "blocks"}
+            blocks = {
+                finding["id"]: finding["title"] for finding in kept["findings"] if finding["severity"] == "blocks"
+            }
             blocking = [f"{title} ({name})" for name, title in sorted(blocks.items())]
             if not show:
                 return {"failed": True, "changed": False, "msg": result["msg"]}

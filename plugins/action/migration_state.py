@@ -67,11 +67,11 @@ class ActionModule(QuorumshiftAction):
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
-        finishes = (
-            None if direction or unproved else screen.after(detected.phase, *self._newest(facts["nodes"], session))
-        )
+        newest, alive = self._newest(facts["nodes"], session)
+        finishes = None if direction or unproved else screen.after(detected.phase, newest, alive)
         if finishes:
             result["next"] = finishes._asdict()
+        result["next"]["given"] = dict(screen.given_again(result["next"]["playbook"], newest, alive))
         result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK
         verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}
@@ -285,11 +285,15 @@ class ActionModule(QuorumshiftAction):
         """Return what the operator types next, as they typed this: the same inventory, from the same directory."""
         if not following["playbook"]:
             return None
-        given = ["-e", f"quorumshift_finalize_token={token or 'TOKEN'}"] if following["token"] else []
+        variables = dict(following["given"])
+        if following["token"]:
+            variables["quorumshift_finalize_token"] = token or "TOKEN"
         if following["playbook"] == "rollback":
-            given = ["-e", f"quorumshift_rollback_to={following['target']}"]
+            variables["quorumshift_rollback_to"] = following["target"]
+        given = [part for name, value in variables.items() for part in ("-e", _assigned(name, value))]
         if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
-            extra = f" with the extra variable {given[1]}" if given else ""
+            named = ", ".join(given[1::2])
+            extra = f" with the extra variable{'s' if len(variables) > 1 else ''} {named}" if given else ""
             return f"launch the job template of the playbook {following['playbook']}{extra}"
         typed = (context.CLIARGS.get("args") or ("",))[0]
         playbook = re.sub(r"[a-z_]+(\.ya?ml)?$", lambda match: following["playbook"] + (match.group(1) or ""), typed)
@@ -317,6 +321,11 @@ class ActionModule(QuorumshiftAction):
             artifacts.note("event", "took", node_restart=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
         if last:
             artifacts.note("event", "ended", result="ok")
+
+
+def _assigned(name, value):
+    """Return a variable as -e takes it. Ansible splits NAME=VALUE at blanks, as a shell does."""
+    return f"{name}={shlex.quote(value)}"
 
 
 def shortest(path):

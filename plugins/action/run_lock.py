@@ -48,6 +48,7 @@ class ActionModule(QuorumshiftAction):
             "excluded": decided["excluded"],
             "since": time.time(),
             "playbook": process_identity.playbook(),
+            "given": process_identity.given(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

@@ -154,6 +154,7 @@ class RunLock(TypedDict, total=False):
     closed: bool
     how: str
     playbook: str  # the name of the one that the run is of
+    given: dict[str, str]  # variables of its command line, which the command that repeats it gives again
     advice: str  # the next step that a failed run gave the operator; '' where its playbook is run again
     error: str
 

@@ -191,7 +191,8 @@ mirrored_zxid:
 next:
   description:
     - The next step, as {text, playbook, token (whether it takes the confirmation token), watch, target (of a
-      rollback)}. The target is null unless the step is a rollback.
+      rollback), given}. The target is null unless the step is a rollback. C(given) has the variables of the command
+      line of an interrupted run that the step repeats, without what was accepted there. The action plugin adds it.
   type: dict
   returned: success
   sample:

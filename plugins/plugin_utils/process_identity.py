@@ -11,10 +11,21 @@ from __future__ import annotations
 
 import getpass
 import os
-from typing import Mapping
+from typing import Any, Mapping
 
 from ansible import context
+from ansible.parsing.dataloader import DataLoader
+from ansible.utils.vars import load_extra_vars
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
+
+_ONCE = (
+    *("quorumshift_accept_unverified_copy", "quorumshift_verify", "zk_migrate_without_source"),
+    *("quorumshift_finalize_token", "quorumshift_force_unlock", "quorumshift_rollback_to"),
+)
+"""Variables that a repeated run does not take over: what the operator accepts without a token counts for one run; the
+next step has its own token and target."""
 
 
 def process(pid: int) -> dict | None:
@@ -57,6 +68,28 @@ def playbook() -> str:
     typed = os.path.basename((context.CLIARGS.get("args") or ("",))[0])
     name = next((typed[: -len(ending)] for ending in (".yml", ".yaml") if typed.endswith(ending)), typed)
     return name.rpartition(".")[2]
+
+
+def typed() -> dict[str, Any]:
+    """Return all variables of the command line, those of `-e @file` included. Ansible has loaded them, and keeps them
+    for the whole process."""
+    return dict(load_extra_vars(DataLoader()))
+
+
+def given() -> dict[str, str]:
+    """Return the public variables of the command line as text, for the command that repeats this run.
+
+    Without dictionaries, which may hold passwords, and without what masking would hide.
+    """
+    found = {}
+    for name, value in typed().items():
+        spec = variable_specs.specs().get(name)
+        if spec is None or name in _ONCE or isinstance(value, dict) or spec.get("no_log"):
+            continue
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        if mask(text) == text:
+            found[name] = text
+    return found
 
 
 def _started(pid: int) -> int:

@@ -585,21 +585,21 @@ class Walk:
             printed = following
             for number in range(2):
                 if number:
-                    _shown, printed = self._status(True, False)
-                given = scenario.given(world)
+                    printed = verdict.advised(verdict.output(world, "rerun0")) or self._status(True, False)[1]
+                given, playbook = scenario.given(world), scenario.playbook
                 # the command that comes after the whole scenario
                 beyond = printed and printed.equals_except_token(self.recorded.following)
-                if printed and printed.playbook == scenario.playbook and not beyond:
+                # another playbook only where the repeated run names it
+                if printed and (number or printed.playbook == scenario.playbook) and not beyond:
                     given = {name: given[name] for name in scenarios.OF_SIMULATION if name in given} | printed.variables
-                code, _seconds = self.spawner.play(
-                    world, f"rerun{number}", scenario.playbook, given, forked_workers=self.forked
-                )
+                    playbook = printed.playbook
+                code, _seconds = self.spawner.play(world, f"rerun{number}", playbook, given, forked_workers=self.forked)
                 codes.append(code)
                 if code == 0:
                     break
             else:
                 return codes, [f"the run does not lead on when it is repeated: exit codes {codes}"]
-            if self.recorded.final not in (None, verdict.final(world)):
+            if playbook == scenario.playbook and self.recorded.final not in (None, verdict.final(world)):
                 text = "the repeated run ended with exit code 0 and leads elsewhere than a run without a failure"
                 return codes, [text]
             return codes, []

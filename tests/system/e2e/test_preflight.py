@@ -225,7 +225,9 @@ def test_a_wrong_znode_blocks(fresh, tmp_path, path, value, check, message):
             # The write fences the controller, which also knows an older version of the state: a new election reads both
             client.delete(znodes.CONTROLLER)
             wait_for(lambda: client.exists(znodes.CONTROLLER), 30, "the election of a controller")
-    assert ran.code != 0 and f"These checks block the migration: {TITLES[check]}. Nothing was changed." in ran.text, ran.text
+    assert ran.code != 0 and f"These checks block the migration: {TITLES[check]}. Nothing was changed." in ran.text, (
+        ran.text
+    )
     assert {severity for severity, _seen in found[check]} == {"blocks"}, found
     _severity, seen = found[check][0]
     assert seen.startswith(message), seen

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
 import pytest
+from ansible.parsing.splitter import parse_kv
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
 
 from tests.unit.core import recorded
 
@@ -251,6 +254,35 @@ def test_the_command_repeats_what_was_typed(fresh):
     assert command == (
         "ansible-playbook -i inv.yml quorumshift.kafka.migrate -e @site.yml -e quorumshift_finalize_token=id:abc123"
     )
+
+
+def test_the_command_repeats_the_variables_of_an_interrupted_run(fresh):
+    found = state("zk")
+    given = {"upgrade_to": "3.9.2", "upgrade_home": "/opt/kafka 3.9"}
+    interrupted = {"run": "r9", "number": 3, "direction": "restart", "playbook": "upgrade", "given": given}
+    interrupted |= {"user": "a", "host": "h", "since": 1, "closed": True, "how": "Restart"}
+    for node in found["facts"]["nodes"].values():
+        node["run_locks"] = {found["cluster_id"]: interrupted}
+    fresh.run("migration_state", {"show": True}, found)
+    command = next(line.strip() for line in fresh.printed if "ansible-playbook" in line)
+    assert shlex.split(command)[-4:] == ["-e", "upgrade_to=3.9.2", "-e", "upgrade_home='/opt/kafka 3.9'"]
+    assert parse_kv(shlex.split(command)[-1]) == {"upgrade_home": "/opt/kafka 3.9"}
+
+
+def test_what_was_accepted_is_no_part_of_the_command_that_repeats_a_run(monkeypatch):
+    typed = {
+        "upgrade_to": "3.9.2",
+        "restart_roles": ["broker", "controller"],
+        "restart_concurrency": 2,
+        "quorumshift_accept_unverified_copy": True,
+        "quorumshift_verify": False,
+        "quorumshift_client": {"sasl_password": "hunter2"},
+        "upgrade_home": "password=hunter2",
+        "other": 1,
+    }
+    monkeypatch.setattr(process_identity, "typed", lambda: typed)
+    repeated = {"upgrade_to": "3.9.2", "restart_roles": "broker,controller", "restart_concurrency": "2"}
+    assert process_identity.given() == repeated
 
 
 def test_awx_names_the_job_template(fresh, monkeypatch):

@@ -70,7 +70,16 @@ def test_the_compared_copy_is_shown(harness):
     assert harness.printed == ["    copied: TOPIC_RECORD 3", "    changed meanwhile: 1 topic"]
 
 
-FINDINGS = [{"id": "QS-CHECK-034", "title": "Free space", "severity": "blocks", "seen": "c1 has 1 MiB", "do": "make room", "waived": None}]
+FINDINGS = [
+    {
+        "id": "QS-CHECK-034",
+        "title": "Free space",
+        "severity": "blocks",
+        "seen": "c1 has 1 MiB",
+        "do": "make room",
+        "waived": None,
+    }
+]
 
 
 def test_secrets_of_the_preflight_are_sealed_before_they_travel(harness):

@@ -224,7 +224,9 @@ def _findings(
     if where == ROLLBACK and direction == FORWARD:
         named = f" with -e zk_migrate_dead_hosts={','.join(unknown)}" if unknown else ""
         return [
-            Finding(_partly(states, unknown), f"{ROLL_BACK}{named}: it takes these promotions back"),
+            Finding(
+                f"{_partly(states, unknown)} (QS-ZKMOVE-007)", f"{ROLL_BACK}{named}: it takes these promotions back"
+            ),
         ]
     return []
 

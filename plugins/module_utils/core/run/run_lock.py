@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which run may change a cluster: the run lock that each managed host keeps. No lease, no clock, no majority.
 
-A run lock is {number, run, direction, target, excluded, user, host, process, job, since, closed, how}. `number` rises
-by one with each run that changes something; `target`, `excluded`: of a rollback; `how`: how a closed run ended, `ok` or
-the task that failed. `process` {boot_id, pid_namespace, pid, started} identifies a process under one kernel and in one
-pid namespace; from elsewhere it cannot be seen whether it is alive. The arbiter, one host, decides between two runs:
-there a run lock replaces only the one that its run has read (compare and set), and the loser has changed nothing.
+A run lock is {number, run, direction, target, excluded, user, host, process, job, since, playbook, given, closed, how}.
+`number` rises by one with each run that changes something; `target`, `excluded`: of a rollback; `playbook`, `given`:
+what repeats it; `how`: how a closed run ended, `ok` or the task that failed. `process` {boot_id, pid_namespace, pid,
+started} identifies a process under one kernel and in one pid namespace; from elsewhere it cannot be seen whether it is
+alive. The arbiter, one host, decides between two runs: there a run lock replaces only the one that its run has read
+(compare and set), and the loser has changed nothing.
 """
 
 from __future__ import annotations
@@ -112,6 +113,12 @@ def status_line(run_lock: RunLock) -> str:
 def ended_well(run_lock: RunLock) -> bool:
     """Return whether the run that held a lock ended without a failure."""
     return bool(run_lock["closed"]) and run_lock.get("how") == run_outcome.OK
+
+
+def is_interrupted(run_lock: RunLock | None, alive: bool | None) -> bool:
+    """Return whether the run that took a lock failed or was killed. `alive`: whether its process is at work, None if
+    unknown."""
+    return run_lock is not None and not ended_well(run_lock) and (bool(run_lock["closed"]) or alive is False)
 
 
 def holder(run_lock: RunLock) -> str:

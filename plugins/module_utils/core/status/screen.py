@@ -52,19 +52,21 @@ def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
     """Return the next step where the newest run failed or was killed, and the phase alone cannot name it: a restart, an
     upgrade, a reassignment, a move between ensembles. None where the phase does, as within a migration. `now`: the
     phase; `alive`: whether the process of a lock that is open is at work, None if unknown."""
-    if (
-        now not in _NO_MIGRATION
-        or newest is None
-        or newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN)
-        or not newest.get("playbook")
-    ):
+    if newest is None or now not in _NO_MIGRATION or not run_lock.is_interrupted(newest, alive):
         return None
-    if run_lock.ended_well(newest) or (not newest["closed"] and alive is not False):
+    if newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN) or not newest.get("playbook"):
         return None
     advice_given = newest.get("advice")
     if advice_given:
         return Next(advice_given[0].lower() + message_ids.unended(advice_given[1:]), None, False)
     return Next(_AGAIN.format(**newest), newest["playbook"], False)
+
+
+def given_again(playbook: str | None, newest: RunLock | None, alive: bool | None) -> Mapping[str, str]:
+    """Return the variables that the newest run had on its command line, where the next step's playbook repeats it."""
+    if newest is None or newest.get("playbook") != playbook or not run_lock.is_interrupted(newest, alive):
+        return {}
+    return newest.get("given") or {}
 
 
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # in later phases /migration does not move

@@ -232,6 +232,25 @@ def test_where_the_phase_names_the_next_step(newest, alive):
     assert screen.after(phase.FINALIZED, newest, alive) is None
 
 
+GIVEN = {"upgrade_to": "3.9.2"}
+
+
+@pytest.mark.parametrize(
+    ("newest", "alive", "given"),
+    [
+        (lock(given=GIVEN), None, GIVEN),
+        (lock(given=GIVEN, closed=False, how=None), False, GIVEN),
+        (lock(given=GIVEN, closed=False, how=None), True, {}),  # it is at work
+        (lock(given=GIVEN, how="ok"), None, {}),
+        (lock(given=GIVEN, playbook="migrate"), None, {}),
+        (lock(), None, {}),
+        (None, None, {}),
+    ],
+)
+def test_the_command_that_repeats_an_interrupted_run_has_its_variables(newest, alive, given):
+    assert screen.given_again("upgrade", newest, alive) == given
+
+
 @pytest.mark.parametrize("now", [phase.HYBRID, phase.DUAL_WRITE, phase.UNKNOWN, phase.REVERTING])
 def test_a_restart_that_failed_does_not_hide_the_next_step_of_a_migration(now):
     assert screen.after(now, lock(), None) is None

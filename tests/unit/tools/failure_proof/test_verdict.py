@@ -208,6 +208,13 @@ def test_the_printed_command(command, expected):
     assert verdict.printed(f"  next: something\n        {command}\n") == expected
 
 
+def test_another_playbook_that_a_failed_run_names():
+    said = "d1 did. Run quorumshift.kafka.zk_rollback with -e zk_migrate_dead_hosts=d3: it"
+    text = f'fatal: [a]: FAILED! => {{"msg": "{said}"}}'
+    assert verdict.advised(text) == ("zk_rollback", {"zk_migrate_dead_hosts": "d3"})
+    assert verdict.advised(text.replace("fatal", "ok")) is None
+
+
 def test_a_tolerated_failure_leads_where_the_run_leads_without_it(world):
     boundary.calls_file(world, "run").unlink()
     call(world, module="stat", does=None, task=f"role : {verdict.TOLERATED[0].task}", injected=FAILED, result=FAILED)
