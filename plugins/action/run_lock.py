@@ -39,6 +39,9 @@ class ActionModule(QuorumshiftAction):
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""
         decided = self.session["run_lock"]
+        since, playbook, given = time.time(), process_identity.playbook(), process_identity.given()
+        if playbook == "restart":  # what started since then need not restart again
+            given.setdefault("restart_since", str(int(since)))
         lock = {
             **process_identity.me(),
             "number": decided["number"],
@@ -46,9 +49,9 @@ class ActionModule(QuorumshiftAction):
             "direction": decided["direction"],
             "target": decided["target"],
             "excluded": decided["excluded"],
-            "since": time.time(),
-            "playbook": process_identity.playbook(),
-            "given": process_identity.given(),
+            "since": since,
+            "playbook": playbook,
+            "given": given,
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}
