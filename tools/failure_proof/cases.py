@@ -586,6 +586,11 @@ class Walk:
             for number in range(2):
                 if number:
                     printed = verdict.advised(verdict.output(world, "rerun0")) or self._status(True, False)[1]
+                if printed:
+                    typed = printed.variables.items()
+                    printed = printed._replace(
+                        variables={name: text for name, text in typed if name not in scenarios.OF_SIMULATION}
+                    )
                 given, playbook = scenario.given(world), scenario.playbook
                 # the command that comes after the whole scenario
                 beyond = printed and printed.equals_except_token(self.recorded.following)
