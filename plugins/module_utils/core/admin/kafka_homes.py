@@ -47,8 +47,8 @@ def refusals(host: str, version: str | None, found: Mapping[str, Any], target: s
 def ahead(homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Dict[str, str]]:
     """Return the hosts whose link was switched ahead of their restart, {host: {path, target, runs}}."""
     found = {}
-    for host, one in sorted(homes.items()):
-        home, running = one["home"], one.get("running")
+    for host, collected in sorted(homes.items()):
+        home, running = collected["home"], collected.get("running")
         if home["is_link"] and running and running["path"] != home["real"]:
             found[host] = {"path": home["path"], "target": home["target"], "runs": running["path"]}
     return found

@@ -85,15 +85,15 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
             f"version is {_typed(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
         )
     found: Dict[Partition, Tuple[int, ...]] = {}
-    for index, one in enumerate(_listed(content.get("partitions"), "partitions")):
+    for index, entry in enumerate(_listed(content.get("partitions"), "partitions")):
         where = f"partitions[{index}]"
-        if not isinstance(one, Mapping):
-            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM} (QS-ADMIN-004)")
-        topic = one.get("topic")
+        if not isinstance(entry, Mapping):
+            raise ReassignmentError(f"{where} is {_typed(entry)}. {_FORM} (QS-ADMIN-004)")
+        topic = entry.get("topic")
         if not isinstance(topic, str) or not topic:
             raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic (QS-ADMIN-004)")
-        key = topic, _number(one.get("partition"), f"{where}.partition", texts)
-        listed = _listed(one["replicas"], f"{where}.replicas") if "replicas" in one else []
+        key = topic, _number(entry.get("partition"), f"{where}.partition", texts)
+        listed = _listed(entry["replicas"], f"{where}.replicas") if "replicas" in entry else []
         replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
             raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
@@ -101,13 +101,13 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
             raise ReassignmentError(
                 f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
             )
-        directories = _listed(one["log_dirs"], f"{where}.log_dirs") if "log_dirs" in one else []
+        directories = _listed(entry["log_dirs"], f"{where}.log_dirs") if "log_dirs" in entry else []
         if any(directory != "any" for directory in directories):
             raise ReassignmentError(
                 f"{named(key)} names log directories, and moves between directories are not supported. Use "
                 "'any' (QS-ADMIN-004)"
             )
-        if "log_dirs" in one and len(directories) != len(replicas):
+        if "log_dirs" in entry and len(directories) != len(replicas):
             raise ReassignmentError(
                 f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or "
                 "none (QS-ADMIN-004)"
@@ -126,7 +126,7 @@ def _typed(value: object) -> str:
     if value is None:
         return "null or missing"
     kinds = ((bool, "a boolean"), ((int, float), "a number"), (str, "a text"), (Mapping, "an object"))
-    kind = next((text for one, text in kinds if isinstance(value, one)), "a list")  # type: ignore[arg-type]
+    kind = next((text for types, text in kinds if isinstance(value, types)), "a list")  # type: ignore[arg-type]
     text = repr(value)
     return f"{kind}, {text if len(text) <= 60 else text[:60] + '...'}"
 
@@ -169,13 +169,13 @@ def steps(
         now, moving = tuple(actual[partition]), in_flight.get(partition)
         end = tuple(target)
         if moving:
-            leads_to = tuple(one for one in moving["replicas"] if one not in moving["removing"])
+            leads_to = tuple(replica for replica in moving["replicas"] if replica not in moving["removing"])
             state = UNDER_WAY if leads_to == end else OTHER_WAY
-            has = [one for one in moving["replicas"] if one not in moving["adding"]]
+            has = [replica for replica in moving["replicas"] if replica not in moving["adding"]]
         else:
             state, has = (DONE if now == end else START), list(now)
-        adding = tuple(one for one in end if one not in has)
-        removing = tuple(one for one in now if one not in end)
+        adding = tuple(replica for replica in end if replica not in has)
+        removing = tuple(replica for replica in now if replica not in end)
         found.append(Step(partition, state, now, tuple(has), end, adding, removing))
     return found
 
@@ -190,24 +190,24 @@ def refusal(
 ) -> str | None:
     """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has.
     `shrink`: the token with which fewer replicas were accepted."""
-    begun = [one for one in found if one.state in (START, OTHER_WAY)]
+    begun = [step for step in found if step.state in (START, OTHER_WAY)]
     if not begun:
         return None
     alive = set(brokers)
-    for one in begun:
-        if not one.wanted:
+    for step in begun:
+        if not step.wanted:
             return (
-                f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas (QS-ADMIN-001)"
+                f"{named(step.partition)} has no replicas in this reassignment. Give its wanted replicas (QS-ADMIN-001)"
             )
-        if one.adding and not alive.intersection(one.has):
+        if step.adding and not alive.intersection(step.has):
             return (
-                f"{named(one.partition)} has no live replica from which {_brokers(one.adding)} could copy: its "
-                f"replicas are {list(one.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
+                f"{named(step.partition)} has no live replica from which {_brokers(step.adding)} could copy: its "
+                f"replicas are {list(step.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
             )
-        dead = [broker for broker in one.adding if broker not in alive]
+        dead = [broker for broker in step.adding if broker not in alive]
         if dead:
             return (
-                f"{named(one.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
+                f"{named(step.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
                 f"{sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
             )
     fewer = shrunk(begun)
@@ -217,7 +217,7 @@ def refusal(
             f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
             f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module (QS-ADMIN-001)"
         )
-    wanted = {one.partition for one in found if one.state == UNDER_WAY}
+    wanted = {step.partition for step in found if step.state == UNDER_WAY}
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
@@ -234,7 +234,7 @@ def refusal(
 
 def shrunk(found: Iterable[Step]) -> List[Step]:
     """Return the steps that leave a partition fewer replicas than it has."""
-    return [one for one in found if len(one.wanted) < len(one.has)]
+    return [step for step in found if len(step.wanted) < len(step.has)]
 
 
 def _change(step: Step) -> str:
@@ -243,19 +243,19 @@ def _change(step: Step) -> str:
 
 def shrink_token(fewer: Iterable[Step]) -> str:
     """Return the token that accepts fewer replicas: of these partitions, from and to these numbers."""
-    text = ",".join(sorted(f"{named(one.partition)}:{len(one.has)}:{len(one.wanted)}" for one in fewer))
+    text = ",".join(sorted(f"{named(step.partition)}:{len(step.has)}:{len(step.wanted)}" for step in fewer))
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def shown(found: Sequence[Step]) -> Dict[str, str]:
     """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
     before, after = [], []
-    for one in found:
-        if one.state in (START, OTHER_WAY):
-            before.append(f"{named(one.partition)}: R {list(one.replicas)}\n")
+    for step in found:
+        if step.state in (START, OTHER_WAY):
+            before.append(f"{named(step.partition)}: R {list(step.replicas)}\n")
             after.append(
-                f"{named(one.partition)}: R {list(one.wanted)}, adding {list(one.adding)}, "
-                f"removing {list(one.removing)}\n"
+                f"{named(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
+                f"removing {list(step.removing)}\n"
             )
     return {"before": "".join(before), "after": "".join(after)}
 
@@ -266,7 +266,7 @@ def shown_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> D
     for partition, moving in sorted(ended.items()):
         replicas, adding, removing = (list(moving[key]) for key in ("replicas", "adding", "removing"))
         before.append(f"{named(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
-        after.append(f"{named(partition)}: R {[one for one in replicas if one not in adding]}\n")
+        after.append(f"{named(partition)}: R {[replica for replica in replicas if replica not in adding]}\n")
     return {"before": "".join(before), "after": "".join(after)}
 
 
@@ -293,14 +293,14 @@ def throttles(
     leaders: Dict[str, set] = {}
     followers: Dict[str, set] = {}
     brokers: set = set()
-    for one in found:
-        if one.state == DONE or not one.adding:
+    for step in found:
+        if step.state == DONE or not step.adding:
             continue
-        topic, number = one.partition
-        has = [broker for broker in one.replicas if broker not in one.adding]
+        topic, number = step.partition
+        has = [broker for broker in step.replicas if broker not in step.adding]
         leaders.setdefault(topic, set()).update(f"{number}:{broker}" for broker in has)
-        followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in one.adding)
-        brokers.update(broker for broker in (*has, *one.adding) if broker in alive)
+        followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in step.adding)
+        brokers.update(broker for broker in (*has, *step.adding) if broker in alive)
     changes: Dict[Resource, Dict[str, str]] = {}
     for key, members in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
         for topic, listed in members.items():
@@ -319,21 +319,21 @@ def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: C
     `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
     about to set, since an interruption may come before or after any of them.
     """
-    kept = {(one["type"], one["name"], one["key"]): dict(one) for one in record}
+    kept = {(throttle["type"], throttle["name"], throttle["key"]): dict(throttle) for throttle in record}
     for (kind, name), values in changes.items():
         for key, value in values.items():
             now = current.get((kind, name), {}).get(key)
-            one = kept.get((kind, name, key))
-            if one is None or now not in one["ours"]:
-                one = {"type": kind, "name": name, "key": key, "ours": [], "former": now}
-            kept[kind, name, key] = {**one, "ours": sorted({*one["ours"], value})}
+            throttle = kept.get((kind, name, key))
+            if throttle is None or now not in throttle["ours"]:
+                throttle = {"type": kind, "name": name, "key": key, "ours": [], "former": now}
+            kept[kind, name, key] = {**throttle, "ours": sorted({*throttle["ours"], value})}
     return [kept[key] for key in sorted(kept)]
 
 
 def foreign(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
     """Return the throttles among the `current` values that are not those of the record."""
-    ours = {(one["type"], one["name"], one["key"]): one["ours"] for one in record}
-    return [one for one in throttles_in(current) if one.value not in ours.get(one[:3], ())]
+    ours = {(throttle["type"], throttle["name"], throttle["key"]): throttle["ours"] for throttle in record}
+    return [throttle for throttle in throttles_in(current) if throttle.value not in ours.get(throttle[:3], ())]
 
 
 def throttles_in(configs: Configs) -> List[Throttle]:
@@ -368,7 +368,7 @@ def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | 
     if not found:
         return None
     slow = throttled(configs)
-    seen = _few([str(one) for one in found])
+    seen = _few([str(throttle) for throttle in found])
     if slow:
         seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
     else:
@@ -381,8 +381,8 @@ def removal(found: Iterable[Throttle], bootstrap: str) -> str:
     """Return the commands that remove throttles, to be pasted into a shell."""
     names: Dict[Tuple[int, str], List[str]] = {}
     keys: Dict[Resource, List[str]] = {}
-    for one in found:
-        keys.setdefault((one.kind, one.name), []).append(one.key)
+    for throttle in found:
+        keys.setdefault((throttle.kind, throttle.name), []).append(throttle.key)
     for (kind, name), listed in keys.items():
         names.setdefault((kind, ",".join(sorted(listed))), []).append(name)
     words = f"kafka-configs.sh --bootstrap-server {bootstrap} --alter"
@@ -404,15 +404,15 @@ def restored(
     """Return the changes that remove our throttles, and what is left because someone else has changed it since."""
     changes: Dict[Resource, Dict[str, str | None]] = {}
     left = []
-    for one in record:
-        resource = one["type"], one["name"]
-        now = current.get(resource, {}).get(one["key"])
-        if now == one["former"]:
+    for throttle in record:
+        resource = throttle["type"], throttle["name"]
+        now = current.get(resource, {}).get(throttle["key"])
+        if now == throttle["former"]:
             continue
-        if now in one["ours"]:
-            changes.setdefault(resource, {})[one["key"]] = one["former"]
+        if now in throttle["ours"]:
+            changes.setdefault(resource, {})[throttle["key"]] = throttle["former"]
         elif now is not None:
-            left.append(str(Throttle(one["type"], one["name"], one["key"], now)))
+            left.append(str(Throttle(throttle["type"], throttle["name"], throttle["key"], now)))
     return changes, left
 
 
@@ -437,18 +437,21 @@ def drain(
     for partition, replicas in sorted(assignments.items()):
         if broker not in replicas:
             continue
-        others = [one for one in replicas if one != broker]
-        choices = [one for one in racks if one != broker and one not in replicas]
+        others = [replica for replica in replicas if replica != broker]
+        choices = [candidate for candidate in racks if candidate != broker and candidate not in replicas]
         if not choices:
             raise ReassignmentError(
                 f"{named(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster has "
                 f"{len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
                 "first (QS-ADMIN-005)"
             )
-        used = [racks.get(one) for one in others]
-        chosen = min(choices, key=lambda one: (used.count(racks[one]) if racks[one] else 0, load[one], one))
+        used = [racks.get(replica) for replica in others]
+        chosen = min(
+            choices,
+            key=lambda candidate: (used.count(racks[candidate]) if racks[candidate] else 0, load[candidate], candidate),
+        )
         load[chosen] += 1
-        moved[partition] = [chosen if one == broker else one for one in replicas]
+        moved[partition] = [chosen if replica == broker else replica for replica in replicas]
     return moved
 
 
@@ -467,7 +470,7 @@ def add(
             )
         load = _load(assignments, racks)
         of_rack = rack_load(assignments, racks)
-        broker = min(racks, key=lambda one: (of_rack[str(racks[one])], load[one], one))
+        broker = min(racks, key=lambda candidate: (of_rack[str(racks[candidate])], load[candidate], candidate))
     if broker not in racks:
         raise ReassignmentError(
             f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again (QS-ADMIN-005)"
@@ -478,22 +481,27 @@ def add(
     of_broker: Dict[int, List[Partition]] = {}
     for partition, replicas in sorted(assignments.items()):
         if broker not in replicas:
-            for one in replicas:
-                of_broker.setdefault(one, []).append(partition)
+            for replica in replicas:
+                of_broker.setdefault(replica, []).append(partition)
     while load[broker] < share:
-        for giver in sorted(racks, key=lambda one: (-load[one], one)):
+        for giver in sorted(racks, key=lambda candidate: (-load[candidate], candidate)):
             found = next(
-                (one for one in of_broker.get(giver, []) if _may_give(assignments[one], giver, broker, racks)), None
+                (
+                    movable
+                    for movable in of_broker.get(giver, [])
+                    if _may_give(assignments[movable], giver, broker, racks)
+                ),
+                None,
             )
             if load[giver] > share and giver != broker and found is not None:
                 break
         else:
             break
-        moved[found] = [broker if one == giver else one for one in assignments[found]]
+        moved[found] = [broker if replica == giver else replica for replica in assignments[found]]
         load[giver] -= 1
         load[broker] += 1
-        for one in assignments[found]:
-            of_broker[one].remove(found)
+        for replica in assignments[found]:
+            of_broker[replica].remove(found)
     return broker, moved
 
 
@@ -503,24 +511,24 @@ def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int
     found: Dict[str, List[int]] = {}
     for broker, rack in racks.items():
         found.setdefault(str(rack), []).append(load[broker])
-    return {rack: sum(one) / len(one) for rack, one in sorted(found.items())}
+    return {rack: sum(loads) / len(loads) for rack, loads in sorted(found.items())}
 
 
 def _may_give(replicas, giver, taker, racks):
-    after = [taker if one == giver else one for one in replicas]
+    after = [taker if replica == giver else replica for replica in replicas]
     return _spread(after, racks) >= _spread(replicas, racks)
 
 
 def _spread(replicas, racks):
-    return len({racks.get(one) or f"broker {one}" for one in replicas})
+    return len({racks.get(replica) or f"broker {replica}" for replica in replicas})
 
 
 def _load(assignments, racks):
     load = dict.fromkeys(racks, 0)
     for replicas in assignments.values():
-        for one in replicas:
-            if one in load:
-                load[one] += 1
+        for replica in replicas:
+            if replica in load:
+                load[replica] += 1
     return load
 
 

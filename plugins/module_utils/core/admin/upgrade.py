@@ -76,9 +76,9 @@ def binaries(
 ) -> Binaries:
     """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
     found = _upgraded(hosts, in_zookeeper_mode)
-    ready = [host for host, one in sorted(found.items()) if one.runs and one.version == target]
-    idle = {host: one for host, one in hosts.items() if host not in found}
-    switched = [host for host, one in sorted(idle.items()) if one.home["home"]["is_link"] and one.version != target]
+    ready = [host for host, node in sorted(found.items()) if node.runs and node.version == target]
+    idle = {host: node for host, node in hosts.items() if host not in found}
+    switched = [host for host, node in sorted(idle.items()) if node.home["home"]["is_link"] and node.version != target]
     lowers = _is_lowered(found, target)
     order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
     kept = ""
@@ -92,13 +92,13 @@ def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> Lis
     other host has it."""
     found = _upgraded(hosts, in_zookeeper_mode)
     reasons = []
-    for host, one in sorted(hosts.items()):
-        if host in found and not one.runs:
+    for host, node in sorted(hosts.items()):
+        if host in found and not node.runs:
             reasons.append(
                 f"{host} does not run, so it is unknown whether Kafka {target} starts there (QS-RESTART-004)"
             )
-        elif one.version != target and (host in found or one.home["home"]["is_link"]):
-            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target} (QS-RESTART-004)")
+        elif node.version != target and (host in found or node.home["home"]["is_link"]):
+            reasons.append(f"{host} has Kafka {node.version or 'of an unknown version'}, not {target} (QS-RESTART-004)")
     return reasons
 
 
@@ -150,17 +150,17 @@ def refusals(
             f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has "
             "libs/ (QS-RESTART-004)"
         )
-        for host, one in sorted(found.items())
-        if one.version is None
+        for host, node in sorted(found.items())
+        if node.version is None
     ]
-    for host, one in sorted(hosts.items()):
-        reasons += kafka_homes.refusals(host, one.version, one.home, target, must=host in found)
+    for host, node in sorted(hosts.items()):
+        reasons += kafka_homes.refusals(host, node.version, node.home, target, must=host in found)
         reasons += (
-            _of_java(host, one, target, release) if host in found or one.home.get("home", {}).get("is_link") else []
+            _of_java(host, node, target, release) if host in found or node.home.get("home", {}).get("is_link") else []
         )
-    versions = sorted({one.version for one in found.values() if one.version and one.version != target})
+    versions = sorted({node.version for node in found.values() if node.version and node.version != target})
     if len(versions) > 1:
-        mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
+        mixed = ", ".join(f"{host} {node.version}" for host, node in sorted(found.items()))
         reasons.append(
             f"versions are mixed: {mixed}. An upgrade to {target} begins from one version. Finish the earlier upgrade "
             "first, or take it back: run this playbook with its version and directory (QS-RESTART-004)"
@@ -181,7 +181,7 @@ def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
 def not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
     """Return the nodes that do not run the target."""
     found = _upgraded(hosts, in_zookeeper_mode)
-    return [host for host, one in sorted(found.items()) if not one.runs or one.version != target]
+    return [host for host, node in sorted(found.items()) if not node.runs or node.version != target]
 
 
 def token(cluster_id: str, target: str) -> str:
@@ -203,26 +203,26 @@ def highest_level(target: str, announced: levels.Announced) -> int:
 
 def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
     """Return the nodes that are restarted: in ZooKeeper mode, controllers need not run yet."""
-    return {host: one for host, one in hosts.items() if one.role == BROKER or not in_zookeeper_mode or one.runs}
+    return {host: node for host, node in hosts.items() if node.role == BROKER or not in_zookeeper_mode or node.runs}
 
 
 def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
     """Return the inter.broker.protocol.version of each broker: of its file, or its release's."""
     found = {}
-    for host, one in hosts.items():
-        if one.role == BROKER:
-            found[host] = releases.protocol(one.protocol) if one.protocol else releases.release(one.version or "")
+    for host, node in hosts.items():
+        if node.role == BROKER:
+            found[host] = releases.protocol(node.protocol) if node.protocol else releases.release(node.version or "")
     return {host: value or (0, 0) for host, value in found.items()}
 
 
 def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
-    others = {releases.release(one.version or "") for one in found.values() if one.version != target}
+    others = {releases.release(node.version or "") for node in found.values() if node.version != target}
     release = releases.release(target) or (0, 0)
     return any(other is not None and other > release for other in others)
 
 
-def _of_java(host: str, one: Host, target: str, release: Tuple[int, int]) -> List[str]:
-    java = one.home.get("java")
+def _of_java(host: str, node: Host, target: str, release: Tuple[int, int]) -> List[str]:
+    java = node.home.get("java")
     if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
         return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
     return []
