@@ -258,7 +258,7 @@ def server(given):
     host = values.get("clientPortAddress", "")
     shown = "any" if is_wildcard(host) else plain(host.strip("[]"))
     members = {}
-    for number, one in zk_observer.ensemble(values).members.items():
+    for number, one in zk_observer.parse_ensemble(values).members.items():
         address = parse_host_port(zk_observer.quorum_address(one))
         members[f"server.{number}"] = (
             f"{plain(address.host)} {address.port} {'OBSERVER' if one.observes else 'PARTICIPANT'}"

@@ -175,11 +175,11 @@ def _source(given: Mapping[str, Any], security: ZkSecurity, context: Any) -> zk_
     status = zk_servers.gather(connect.servers, context, given["timeout"])
     try:
         with ZkConnection(connect, security, given["timeout"]) as client:
-            ensemble = zk_observer.ensemble(properties.parse(client.get(CONFIG)[0]))
+            ensemble = zk_observer.parse_ensemble(properties.parse(client.get(CONFIG)[0]))
     except NoNode:  # before 3.5
         ensemble = zk_observer.Ensemble({})
     if given["source_servers"]:
-        members = {int(number): zk_observer.member(value) for number, value in given["source_servers"].items()}
+        members = {int(number): zk_observer.parse_member(value) for number, value in given["source_servers"].items()}
         ensemble = ensemble._replace(members=members)
     return zk_observer.Source(ensemble, status, given["source_settings"])
 
@@ -200,7 +200,7 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
     number = _content(_myid_file(values, config_file))
     myid = int(number) if number is not None and number.strip().isdigit() else None
     settings = zk_host.settings(values, zk_host.arguments_of(config_file))
-    return zk_observer.Host(config_file, values, settings, files, last, zk_observer.ensemble(servers).members, myid, [])
+    return zk_observer.Host(config_file, values, settings, files, last, zk_observer.parse_ensemble(servers).members, myid, [])
 
 
 def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: int) -> list[dict]:

@@ -98,7 +98,7 @@ def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
     values = values_of(config_file)
     dynamic = values.get("dynamicConfigFile")
-    return zk_observer.ensemble(properties.parse(safe_files.read(dynamic), path=dynamic) if dynamic else values).members
+    return zk_observer.parse_ensemble(properties.parse(safe_files.read(dynamic), path=dynamic) if dynamic else values).members
 
 
 def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:

@@ -204,7 +204,7 @@ def fence_script(directory: str, rules: Sequence[Rule], ports: Sequence[str]) ->
     suspended server from starting. core.ensemble.cut_host.fence_script_steps is its model."""
     has = [shlex.join([rule.command, "-w", "-C", *rule.rule]) for rule in rules]
     puts = [shlex.join(inserted(rule)) for rule in rules]
-    checked = "".join(f"    {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    checked = "".join(f"    {has_rule} 2>/dev/null || {other} || exit 1\n" for has_rule, other in zip(has, puts))
     for port in ports:
         for family in ("-4", "-6"):
             test = "[ ! -e /proc/net/if_inet6 ] || " if family == "-6" else ""
@@ -228,7 +228,7 @@ def promotion(values: Mapping[str, str], destination: Mapping[int, str]) -> Dict
     """Return the changes to zoo.cfg that make an observer a voter of the destination ensemble."""
     wanted: Dict[str, str | None] = {key: None for key in values if re.fullmatch(r"server\.\d+", key)}
     wanted.update({**dict.fromkeys(zk_observer.OF_OBSERVERS), "dynamicConfigFile": None, "reconfigEnabled": "false"})
-    wanted.update({f"server.{number}": f"{one}:participant" for number, one in sorted(destination.items())})
+    wanted.update({f"server.{number}": f"{address}:participant" for number, address in sorted(destination.items())})
     return wanted
 
 
@@ -236,21 +236,23 @@ def source_members(
     configured: Mapping[int, zk_observer.Member], destination: Iterable[int]
 ) -> List[zk_observer.Member]:
     """Return the source's servers in an observer's configuration."""
-    return [one for number, one in configured.items() if number not in set(destination)]
+    return [member for number, member in configured.items() if number not in set(destination)]
 
 
 def ports_of(members: Iterable[zk_observer.Member]) -> List[str]:
     """Return the quorum and election ports of servers."""
     found = set()
-    for one in members:
-        for address in one.address.split("|"):
+    for member in members:
+        for address in member.address.split("|"):
             found.update(address.rsplit(":", 2)[1:])
     return sorted(found, key=int)
 
 
 def hosts_of(members: Iterable[zk_observer.Member]) -> List[str]:
     """Return the host names or addresses of servers."""
-    return sorted({address.rsplit(":", 2)[0].strip("[]") for one in members for address in one.address.split("|")})
+    return sorted(
+        {address.rsplit(":", 2)[0].strip("[]") for member in members for address in member.address.split("|")}
+    )
 
 
 # Of IPv6 addresses, Java 14 and later writes brackets; all write no `::`
@@ -261,7 +263,7 @@ def clients(cons: str) -> List[dict]:
     """Return [{address, session, timeout_ms}] of the connections with a session in the answer to `cons`."""
     found = []
     for match in _CLIENT.finditer(cons):
-        values = dict(one.partition("=")[::2] for one in match["values"].split(","))
+        values = dict(pair.partition("=")[::2] for pair in match["values"].split(","))
         if values.get("sid", "0x0") != "0x0" and values.get("to", "").isdigit():
             found.append(
                 {
@@ -358,24 +360,26 @@ def not_promotable(hosts: Mapping[str, Mapping], expected: Sequence[str]) -> Lis
     """Return why no destination host may be promoted, by the state that each returned from its cut."""
     problems = []
     for host in expected:
-        one = hosts.get(host) or {}
-        if one.get("state") != CUT:
-            problems.append(f"{host} is {one.get('state') or 'unknown'}: {one.get('reason') or 'it did not answer'}")
+        answer = hosts.get(host) or {}
+        if answer.get("state") != CUT:
+            problems.append(
+                f"{host} is {answer.get('state') or 'unknown'}: {answer.get('reason') or 'it did not answer'}"
+            )
     return problems
 
 
 def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
     """Return {broker's address: destination hosts that reached it before the cut, and not since}."""
     found: Dict[str, List[str]] = {}
-    for host, one in hosts.items():
-        for address in one.get("brokers_lost") or ():
+    for host, answer in hosts.items():
+        for address in answer.get("brokers_lost") or ():
             found.setdefault(address, []).append(host)
     return found
 
 
 def unwatched_brokers(hosts: Mapping[str, Mapping], brokers: Iterable[str]) -> List[str]:
     """Return the brokers that no destination host reached before the cut."""
-    watched = {address for one in hosts.values() for address in one.get("brokers_watched") or ()}
+    watched = {address for answer in hosts.values() for address in answer.get("brokers_watched") or ()}
     return sorted(set(brokers) - watched)
 
 
@@ -423,13 +427,13 @@ def peers(destination: Mapping[int, str], myid: int, election: bool = False) -> 
 
 def has_leader(source: Mapping[str, Mapping]) -> bool:
     """Return whether a source server leads. `source`: probes.zookeeper.zk_servers.gather of the source."""
-    return any(one["mode"] == "leader" for one in source.values())
+    return any(server["mode"] == "leader" for server in source.values())
 
 
 def leader_zxid(source: Mapping[str, Mapping]) -> int:
     """Return the zxid that every destination server must have processed. `source`: zookeeper.zk_servers.gather of the
     source. 0 without a leader, and of an ensemble of one that has no transaction since its election."""
-    leader = next((one for one in source.values() if one["mode"] == "leader"), None)
+    leader = next((server for server in source.values() if server["mode"] == "leader"), None)
     return zk_observer.to_process(leader["zxid"] or 0, source) if leader else 0
 
 
@@ -445,9 +449,9 @@ def not_ready(
                 "none of the source's servers answers as its leader (QS-ZKMOVE-011)", "fix the source, and run again"
             )
         )
-    for host, one in sorted(hosts.items()):
-        server = one["server"]
-        found += [Finding(seen, do) for seen, do in one["problems"]]
+    for host, answer in sorted(hosts.items()):
+        server = answer["server"]
+        found += [Finding(seen, do) for seen, do in answer["problems"]]
         if not server["observes"] or server["mode"] != "observer":
             found.append(
                 Finding(
@@ -483,7 +487,7 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
     """Yield the brokers that are still connected to a source server. `cons`: {server: answer}; `brokers`: their IP
     addresses."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)} & set(map(canonical, brokers)))
+        found = sorted({client["address"] for client in clients(answer)} & set(map(canonical, brokers)))
         if found:
             yield Finding(
                 f"source server {server} has connections of broker hosts {shown(found)} (QS-ZKMOVE-010)",
@@ -495,7 +499,7 @@ def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
     """Yield source servers that have clients, where Kafka has no chroot: each of their writes is then one of Kafka's
     subtree, which has no bound. `cons`: {server: answer}."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)})
+        found = sorted({client["address"] for client in clients(answer)})
         if found:
             yield Finding(
                 f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "

@@ -73,10 +73,10 @@ def decide(
     """Return what a run does next. `hosts`: the part `cut` of what module zk_cut read on each destination host, empty
     where it was not read; `direction`: FORWARD, or BACK to the source; `dead`: hosts that the operator named dead,
     which are not in `hosts`; `cleaned`: hosts whose old files the operator gave up."""
-    read = {host: one for host, one in hosts.items() if one}
+    read = {host: cut for host, cut in hosts.items() if cut}
     returned = _returned(read)
-    members = {host: one for host, one in read.items() if host not in returned}
-    states = {host: one["state"] for host, one in members.items()}
+    members = {host: cut for host, cut in read.items() if host not in returned}
+    states = {host: cut["state"] for host, cut in members.items()}
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     promoted = sorted(host for host, state in states.items() if state == PROMOTED)
     without = {name for host in accepted for name in members[host].get("dead") or ()}
@@ -92,7 +92,7 @@ def decide(
     if not findings:
         old = {host: read[host] for host in returned if host not in empty}
         findings = list(_of_returned(old, where)) if set(old) - set(clean) else []
-    gone_before = sorted({name for one in read.values() for name in one.get("taken_back_without") or ()} & set(dead))
+    gone_before = sorted({name for cut in read.values() for name in cut.get("taken_back_without") or ()} & set(dead))
     if gone_before and where == JOIN and direction == FORWARD:
         findings.append(
             Finding(
@@ -109,13 +109,13 @@ def decide(
         sorted(host for host in accepted if states[host] == PROMOTING),
         sorted(host for host in accepted if states[host] == SUSPENDED),
         sorted(
-            host for host, one in read.items() if one["state"] not in ACCEPTED and one["rules"] and not one["works"]
+            host for host, cut in read.items() if cut["state"] not in ACCEPTED and cut["rules"] and not cut["works"]
         ),
         clean,
         add,
         sorted(host for host, state in states.items() if state in (PROMOTING, *UNDONE_BY_ITSELF)),
         bool(promoted or shown_by),
-        where == SERVED and not all(one.get("verified") for one in members.values()),
+        where == SERVED and not all(cut.get("verified") for cut in members.values()),
         {
             "id": next((members[host].get("id") or "" for host in promoted), ""),
             "last": max((int(members[host].get("last") or 0) for host in promoted), default=0),
@@ -129,11 +129,11 @@ def _returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
     """Return the hosts that were left out of a promotion as dead, or whose promotion was taken back on all others, and
     that are there again with what they had then."""
     found = []
-    for host, one in read.items():
+    for host, cut in read.items():
         others = [other for name, other in read.items() if name != host]
         ids = {other.get("id") for other in others if other["state"] in ACCEPTED and host in (other.get("dead") or ())}
-        outlived = one["state"] in ACCEPTED and any(host in (other.get("taken_back_without") or ()) for other in others)
-        if (ids and one.get("id") not in ids) or outlived:
+        outlived = cut["state"] in ACCEPTED and any(host in (other.get("taken_back_without") or ()) for other in others)
+        if (ids and cut.get("id") not in ids) or outlived:
             found.append(host)
     return sorted(found)
 
@@ -146,12 +146,12 @@ def _shows_that_all_accepted(members: Mapping[str, Mapping[str, Any]]) -> str:
     serves, so a promoted one is required then.
     """
     if not all(
-        one["state"] == PROMOTING or (one["state"] == SUSPENDED and one.get("started")) for one in members.values()
+        cut["state"] == PROMOTING or (cut["state"] == SUSPENDED and cut.get("started")) for cut in members.values()
     ):
         return ""
-    for host, one in sorted(members.items()):
-        written = one.get("written") or ""
-        if one.get("opens") or (written and not written.startswith(UNKNOWN)):
+    for host, cut in sorted(members.items()):
+        written = cut.get("written") or ""
+        if cut.get("opens") or (written and not written.startswith(UNKNOWN)):
             return host
     return ""
 
@@ -166,7 +166,7 @@ def _findings(
     dead: int,
 ) -> List[Finding]:
     """Return what ends a run. `dead`: how many hosts are named dead."""
-    states = {host: one["state"] for host, one in members.items()}
+    states = {host: cut["state"] for host, cut in members.items()}
     promoted = sorted(host for host, state in states.items() if state == PROMOTED)
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     unread = sorted(set(hosts) - set(read))
@@ -212,7 +212,7 @@ def _findings(
                 f"go forward: {MIGRATE_AGAIN}",
             )
         ]
-    unsure = sorted(host for host, one in members.items() if one.get("written") and one["state"] == SUSPENDED)
+    unsure = sorted(host for host, cut in members.items() if cut.get("written") and cut["state"] == SUSPENDED)
     if where == ROLLBACK and unknown and unsure:
         return [
             Finding(
@@ -235,7 +235,7 @@ def _of_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Itera
     if where in (FINISH, ROLLBACK):
         return
     if returned:
-        states = ", ".join(f"{host} (state {one['state']})" for host, one in sorted(returned.items()))
+        states = ", ".join(f"{host} (state {cut['state']})" for host, cut in sorted(returned.items()))
         yield Finding(
             f"named dead in this move, and there again with old files: {states} (QS-ZKMOVE-007)",
             f"{MIGRATE_AGAIN} with -e zk_migrate_clean_hosts={','.join(sorted(returned))}: it stops these servers, "
@@ -297,15 +297,15 @@ def unlike(
     """
     dead = dead or {}
     by_id: Dict[int, List[str]] = {}
-    for host, one in sorted(hosts.items()):
-        by_id.setdefault(one["myid"], []).append(host)
-        if one["myid"] in servers and one["myid"] not in one["ids"]:
+    for host, found in sorted(hosts.items()):
+        by_id.setdefault(found["myid"], []).append(host)
+        if found["myid"] in servers and found["myid"] not in found["ids"]:
             yield Finding(
-                f"zk_migrate_destination_servers has server {one['myid']} at {servers[one['myid']]}, which is no "
+                f"zk_migrate_destination_servers has server {found['myid']} at {servers[found['myid']]}, which is no "
                 f"address of {host}, whose zk_migrate_myid that is (QS-ZKMOVE-008)",
                 "correct zk_migrate_destination_servers or zk_migrate_myid",
             )
-        if not one["entries"]:
+        if not found["entries"]:
             yield Finding(
                 f"no server of zk_migrate_destination_connect is the one on {host} (QS-ZKMOVE-008)",
                 f"add {host} with its clientPort to zk_migrate_destination_connect",
@@ -318,18 +318,20 @@ def unlike(
                 f"zk_migrate_myid is {number} on {', '.join(owners)} (QS-ZKMOVE-008)", "give each host an id of its own"
             )
     yield from _unlike_ids(set(servers), set(by_id))
-    known = {entry for one in hosts.values() for entry in one["entries"]}
+    known = {entry for found in hosts.values() for entry in found["entries"]}
     of_dead = {name for number in dead.values() for name in _names(servers.get(number, ""))}
-    foreign = sorted(str(one) for one in connect.servers if str(one) not in known and one.host not in of_dead)
+    foreign = sorted(
+        str(server) for server in connect.servers if str(server) not in known and server.host not in of_dead
+    )
     if foreign:
         yield Finding(
             f"{', '.join(foreign)} of zk_migrate_destination_connect is no server of a host in the group "
             "zookeeper_destination (QS-ZKMOVE-008)",
             "add its host to the group, or remove it from the connect string, and restart the brokers",
         )
-    silent = sorted(str(one) for one in connect.servers if str(one) not in known and one.host in of_dead)
+    silent = sorted(str(server) for server in connect.servers if str(server) not in known and server.host in of_dead)
     if silent and direction == FORWARD:
-        living = ",".join(str(one) for one in connect.servers if str(one) in known)
+        living = ",".join(str(server) for server in connect.servers if str(server) in known)
         yield Finding(
             f"zk_migrate_destination_connect has {', '.join(silent)} of a host that is named dead. Brokers must not "
             "know it: it could come back as an observer of the source (QS-ZKMOVE-007)",
@@ -341,7 +343,7 @@ def unlike(
             "majority (QS-ZKMOVE-007)",
             "start hosts, or replace them with the same address and id, from empty directories",
         )
-    yield from answering(dead, servers, {host: one.get("answering") or () for host, one in hosts.items()})
+    yield from answering(dead, servers, {host: found.get("answering") or () for host, found in hosts.items()})
 
 
 def answering(
@@ -377,7 +379,7 @@ def addresses_of(dead: Mapping[str, int], servers: Mapping[int, str], client_por
 def _names(address: str) -> List[str]:
     """Return the host names or addresses in the address of a server."""
     parts = filter(None, address.partition(";")[0].split("|"))
-    return [parse_host_port(one.rpartition(":")[0]).host for one in parts]
+    return [parse_host_port(part.rpartition(":")[0]).host for part in parts]
 
 
 def _unlike_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Finding]:

@@ -52,14 +52,16 @@ def writes(transactions: Iterable[Transaction], chroot: str, owners: Dict[str, i
     ephemeral znodes before the first transaction; a source before 3.6 needs it, and it is kept current. Raises
     ZooKeeperFileError, EphemeralsNeeded.
     """
-    for one in transactions:
+    for transaction in transactions:
         changes: Changes = {}
-        one.collect(changes, owners)
+        transaction.collect(changes, owners)
         paths = {
             path or "/": tuple(change.what for change in of) for path, of in changes.items() if is_below(path, chroot)
         }
         if paths:
-            yield Write(one.zxid, one.time, one.session, paths, one.kind == CLOSE_SESSION)
+            yield Write(
+                transaction.zxid, transaction.time, transaction.session, paths, transaction.kind == CLOSE_SESSION
+            )
 
 
 def text_of(write: Write) -> str:

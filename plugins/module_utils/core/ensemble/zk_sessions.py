@@ -61,7 +61,7 @@ def before_restart(broker: Broker, wanted: ZkConnect) -> Iterator[Finding]:
 def moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[Finding]:
     """Yield why a broker does not use the servers of `wanted` alone. `ids`: their myids, empty where unknown."""
     restart = f"restart the broker: systemctl restart {broker.service}"
-    foreign = sorted(str(one) for one in set(broker.connect.servers) - set(wanted.servers))
+    foreign = sorted(str(server) for server in set(broker.connect.servers) - set(wanted.servers))
     if foreign or broker.connect.chroot != wanted.chroot:
         yield Finding(
             f"zookeeper.connect in {broker.config_file} is {text_of(broker.connect)}, expected "
@@ -85,4 +85,4 @@ def moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[F
 
 def text_of(connect: ZkConnect) -> str:
     """Return a connect string."""
-    return ",".join(str(HostPort(*one)) for one in connect.servers) + connect.chroot
+    return ",".join(str(HostPort(*server)) for server in connect.servers) + connect.chroot

@@ -24,7 +24,7 @@ STATIC = CONFIG.format(version="0")
 
 
 def ensemble(text):
-    return observer.ensemble(properties.parse(text.encode()))
+    return observer.parse_ensemble(properties.parse(text.encode()))
 
 
 def source(config=STATIC, settings=None, **changed):
@@ -55,7 +55,7 @@ def test_members_of_any_form():
     assert found.members[14] == observer.Member("z9:2888:3888", True)
     assert observer.election_address(found.members[13]) == "z3:3888"
     assert observer.quorum_address(found.members[13]) == "z3:2888"
-    assert observer.member("[::1]:2888:3888").address == "[::1]:2888:3888"
+    assert observer.parse_member("[::1]:2888:3888").address == "[::1]:2888:3888"
     assert ensemble("") == ({}, 0)
 
 
