@@ -87,9 +87,9 @@ def without(topics: Topics, broker: int | None) -> Topics:
         return topics
     partitions: dict[str, dict] = {}
     for topic, numbers in topics["partitions"].items():
-        for number, one in numbers.items():
-            if one["replicas"] == [broker]:
+        for number, partition in numbers.items():
+            if partition["replicas"] == [broker]:
                 continue
-            kept = [replica for replica in one["replicas"] if replica != broker or broker in one["isr"]]
-            partitions.setdefault(topic, {})[number] = {**one, "replicas": kept}
+            kept = [replica for replica in partition["replicas"] if replica != broker or broker in partition["isr"]]
+            partitions.setdefault(topic, {})[number] = {**partition, "replicas": kept}
     return {**topics, "partitions": partitions}

@@ -63,7 +63,7 @@ def before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | No
     """Return the controller to restart now in the place of `host`: another one that is still to be restarted in `mode`,
     while `host` leads the quorum. The leader may have moved since the plan was made. Otherwise `host` itself."""
     controllers = {name: node for name, node in nodes.items() if node["role"] == "controller"}
-    left = [one for batch in plan_controllers(controllers, mode, leader_id).batches for one in batch]
+    left = [controller for batch in plan_controllers(controllers, mode, leader_id).batches for controller in batch]
     return left[0] if host in left and _leads(controllers[host], leader_id) else host
 
 
@@ -91,18 +91,18 @@ def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: I
 def leaderships(partitions: Partitions) -> dict[int | None, int]:
     """Return how many partitions each broker leads, {broker id: count}."""
     led: dict[int | None, int] = {}
-    for _name, one in _each(partitions):
-        led[one["leader"]] = led.get(one["leader"], 0) + 1
+    for _name, partition in _each(partitions):
+        led[partition["leader"]] = led.get(partition["leader"], 0) + 1
     return led
 
 
 def unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
     """Return the partitions that no order of restarts keeps available, {topic-partition: sentence}."""
     return {
-        name: unavoidable_sentence(len(one["replicas"]), least)
-        for name, one in _each(partitions)
+        name: unavoidable_sentence(len(partition["replicas"]), least)
+        for name, partition in _each(partitions)
         for least in (min_isr.get(_topic(name), 1),)
-        if len(one["replicas"]) - 1 < least
+        if len(partition["replicas"]) - 1 < least
     }
 
 
@@ -131,9 +131,9 @@ def troubles(
     if not topics.get("reached"):
         return [topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)"]
     reasons = [
-        f"broker {one} is not in the cluster's metadata (QS-GATE-005)"
-        for one in expected
-        if str(one) not in topics["brokers"]
+        f"broker {broker_id} is not in the cluster's metadata (QS-GATE-005)"
+        for broker_id in expected
+        if str(broker_id) not in topics["brokers"]
     ]
     degraded = _degraded(topics["partitions"], min_isr, set(excused))
     if accepted is None or (any(degraded.values()) and token(degraded) not in accepted):
@@ -146,10 +146,10 @@ def troubles(
         known = {name for names in degraded.values() for name in names}.union(excused)
         falling = [
             name
-            for name, one in _each(topics["partitions"])
+            for name, partition in _each(topics["partitions"])
             if name not in known
-            and stop in one["replicas"]
-            and sum(replica != stop for replica in one["isr"]) < min_isr.get(_topic(name), 1)
+            and stop in partition["replicas"]
+            and sum(replica != stop for replica in partition["isr"]) < min_isr.get(_topic(name), 1)
         ]
         reasons += _sentence(
             falling,
@@ -162,12 +162,12 @@ def troubles(
 def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
     """Return the degraded partitions, by kind."""
     degraded: dict[str, list[str]] = {OFFLINE: [], BEHIND: [], UNDER: []}
-    for name, one in _each(partitions):
-        if one["leader"] < 0:
+    for name, partition in _each(partitions):
+        if partition["leader"] < 0:
             degraded[OFFLINE].append(name)
-        elif len(one["isr"]) < len(one["replicas"]):
+        elif len(partition["isr"]) < len(partition["replicas"]):
             degraded[BEHIND].append(name)
-        if name not in excused and len(one["isr"]) < min_isr.get(_topic(name), 1):
+        if name not in excused and len(partition["isr"]) < min_isr.get(_topic(name), 1):
             degraded[UNDER].append(name)
     return degraded
 
@@ -188,9 +188,9 @@ def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     partitions. Partitions of one replica do not count: they are `unavoidable`."""
     last: dict[int, list[str]] = {}
     single = set(topics.get("single") or ())
-    for name, one in _each(topics.get("partitions") or {}):
-        if len(one["isr"]) == 1 and (len(one["replicas"]) > 1 or name in single):
-            last.setdefault(one["isr"][0], []).append(name)
+    for name, partition in _each(topics.get("partitions") or {}):
+        if len(partition["isr"]) == 1 and (len(partition["replicas"]) > 1 or name in single):
+            last.setdefault(partition["isr"][0], []).append(name)
     return [
         line
         for broker, names in sorted(last.items())
@@ -216,8 +216,8 @@ def _differ(differ: Mapping) -> list[str]:
 
 def _each(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
     for topic, numbers in partitions.items():
-        for number, one in numbers.items():
-            yield f"{topic}-{number}", one
+        for number, partition in numbers.items():
+            yield f"{topic}-{number}", partition
 
 
 def _topic(name: str) -> str:

@@ -155,27 +155,30 @@ def trailing(
     replica that has not caught up in this epoch has -1 (LeaderState.describeReplicaState).
     """
     voters, observers = quorum.get("voters") or [], quorum.get("observers") or []
-    now = next((one.get("caught_up_ms", -1) for one in voters if one["id"] == quorum.get("leader_id")), -1)
+    now = next((voter.get("caught_up_ms", -1) for voter in voters if voter["id"] == quorum.get("leader_id")), -1)
     if now < 0:
         return []
-    followers = [("voter", one) for one in voters]
+    followers = [("voter", voter) for voter in voters]
     following = set(broker_ids)
-    followers += [("broker", one) for one in observers if one["id"] in following]
+    followers += [("broker", observer) for observer in observers if observer["id"] in following]
     # LeaderState drops an observer that has not fetched for five minutes (OBSERVER_SESSION_TIMEOUT_MS).
-    unlisted = [f"{BROKER} {one}" for one in sorted(following - {one["id"] for one in (*voters, *observers)})]
+    unlisted = [
+        f"{BROKER} {broker_id}"
+        for broker_id in sorted(following - {replica["id"] for replica in (*voters, *observers)})
+    ]
     reasons = {
-        one: f"{one} does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
-        for one in unlisted
+        name: f"{name} does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
+        for name in unlisted
     }
-    for role, one in followers:
-        follower = f"{role} {one['id']}"
-        behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
-        if one["caught_up_ms"] < 0:
+    for role, replica in followers:
+        follower = f"{role} {replica['id']}"
+        behind = max(0, quorum["high_watermark"] - replica["log_end_offset"])
+        if replica["caught_up_ms"] < 0:
             reasons[follower] = (
                 f"{follower} has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"
             )
-        elif now - one["caught_up_ms"] > bound_s * 1000:
-            since = (now - one["caught_up_ms"]) / 1000
+        elif now - replica["caught_up_ms"] > bound_s * 1000:
+            since = (now - replica["caught_up_ms"]) / 1000
             reasons[follower] = (
                 f"{follower} has not caught up with the quorum's leader for {since:.0f} s, {behind} offsets "
                 "behind (QS-GATE-009)"
@@ -213,7 +216,14 @@ def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapp
     """
     for job in asked:
         found = [result for result in results if result.get("job") == job]
-        result = next((one for one in found if (one.get("gate"), one.get("run")) == (name, run)), None)
+        result = next(
+            (
+                verification
+                for verification in found
+                if (verification.get("gate"), verification.get("run")) == (name, run)
+            ),
+            None,
+        )
         if not found:
             return (
                 f"{WHAT[job]} not compared for gate {name}. Run the whole playbook, without --start-at-task or "
@@ -255,7 +265,7 @@ def make_token(
     same for the same processes, wherever it is computed, and differs once a broker was restarted.
     """
     cluster_id, brokers = phase.cluster_id(facts), phase.registrations(facts)
-    incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
+    incarnations = sorted((broker_id, reported["incarnation_id"]) for broker_id, reported in brokers.items())
     text = json.dumps([name, cluster_id, phase_seen, incarnations])
     digest = hashlib.sha256(text.encode()).hexdigest()
     clocks: dict[str, float] = {}
@@ -353,13 +363,13 @@ def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: s
     elif left:
         reasons.append(f"brokers are registered in ZooKeeper: {', '.join(left)} (QS-GATE-012)")
     registered = phase.registrations(facts)
-    for one in phase.broker_ids(facts):
-        registration = registered.get(str(one))
+    for broker_id in phase.broker_ids(facts):
+        registration = registered.get(str(broker_id))
         if not registration:
-            reasons.append(f"broker {one} is not registered in the quorum (QS-GATE-012)")
+            reasons.append(f"broker {broker_id} is not registered in the quorum (QS-GATE-012)")
         elif registration["fenced"] or registration["is_migrating_zk_broker"]:
             reasons.append(
-                f"broker {one} is "
+                f"broker {broker_id} is "
                 f"{'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'} (QS-GATE-012)"
             )
     reasons += _controllers_differ(facts)
@@ -389,9 +399,9 @@ def _controllers_differ(facts: ClusterFacts) -> list[str]:
         for host, node in sorted(phase.controllers(facts).items())
         if node.get("next") == "controller_migration"
     }
-    keys = sorted({key for one in values.values() for key in one} - {kraft_config.MIGRATION_FLAG})
+    keys = sorted({key for properties in values.values() for key in properties} - {kraft_config.MIGRATION_FLAG})
     shared = [key for key in keys if not kraft_config.OF_A_HOST.fullmatch(key)]
-    differing = [key for key in shared if len({one.get(key) for one in values.values()}) > 1]
+    differing = [key for key in shared if len({properties.get(key) for properties in values.values()}) > 1]
     return (
         [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)} (QS-GATE-012)"]
         if differing
@@ -403,7 +413,7 @@ def _by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
     """Return a key with each host's value, without secrets."""
     if is_secret(key):
         return key
-    return f"{key} ({', '.join(f'{host} {one.get(key)!r}' for host, one in values.items())})"
+    return f"{key} ({', '.join(f'{host} {properties.get(key)!r}' for host, properties in values.items())})"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -65,9 +65,11 @@ def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
     start = bool(reading.node and reading.node.only_start)
     return [
         reason
-        for one in CONDITIONS
-        if one.id not in but and (one.rollback or reading.accepted is None) and (one.start or not start)
-        for reason in one.find(reading)
+        for condition in CONDITIONS
+        if condition.id not in but
+        and (condition.rollback or reading.accepted is None)
+        and (condition.start or not start)
+        for reason in condition.find(reading)
     ]
 
 
@@ -125,11 +127,11 @@ def registrations(reading: Reading) -> list[str]:
     registered = phase.registrations(reading.facts)
     return [
         (
-            f"broker {one} runs in migration or KRaft mode and is not registered there. Read its log, and "
+            f"broker {broker_id} runs in migration or KRaft mode and is not registered there. Read its log, and "
             "restart it (QS-GATE-010)"
         )
-        for one in phase.following(reading.facts)
-        if str(one) not in registered and not (reading.node and reading.node.node_id == one)
+        for broker_id in phase.following(reading.facts)
+        if str(broker_id) not in registered and not (reading.node and reading.node.node_id == broker_id)
     ]
 
 
@@ -145,8 +147,8 @@ def one_cluster(reading: Reading) -> list[str]:
         if node.get("node_id") is not None:
             ids.setdefault(str(node["node_id"]), []).append(host)
     reasons += [
-        f"{shown(hosts)} have the same node id, {one} (QS-GATE-010)"
-        for one, hosts in sorted(ids.items())
+        f"{shown(hosts)} have the same node id, {node_id} (QS-GATE-010)"
+        for node_id, hosts in sorted(ids.items())
         if len(hosts) > 1
     ]
     excluded = {str(node.get("node_id")) for node in (facts.get("excluded") or {}).values()}
@@ -189,7 +191,7 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
     if topics is not None:
         return cluster_health.troubles(topics, reading.min_isr, expected, excused, stop, reading.accepted)
     if node and node.unresponsive and broker is not None:
-        found, expected = admission.without(found, broker), [one for one in expected if one != broker]
+        found, expected = admission.without(found, broker), [broker_id for broker_id in expected if broker_id != broker]
     return cluster_health.troubles(found, reading.min_isr, expected, excused, broker, reading.accepted)
 
 
@@ -199,7 +201,7 @@ def lost(reading: Reading) -> list[str]:
     found = {STRAY: [f"{host}:{path}" for host, paths in strays.by_host(reading.facts).items() for path in paths]}
     if not found[STRAY] or cluster_health.token(found) in (reading.accepted or ()):
         return []
-    reasons = [f"{one.text}. {one.do}" for one in strays.lost(reading.facts)]
+    reasons = [f"{finding.text}. {finding.do}" for finding in strays.lost(reading.facts)]
     return reasons + ([cluster_health.acceptable(found)] if reading.accepted is not None else [])
 
 
@@ -209,8 +211,10 @@ def lost(reading: Reading) -> list[str]:
 def caught_up(reading: Reading) -> list[str]:
     """Return why a voter or broker may serve stale metadata. The node's own lag ends with its restart."""
     own = reading.node.node_id if reading.node else None
-    voters = [one for one in reading.quorum.get("voters") or [] if one["id"] != own or _leads(reading.quorum, own)]
-    brokers = [one for one in phase.following(reading.facts) if one != own]
+    voters = [
+        voter for voter in reading.quorum.get("voters") or [] if voter["id"] != own or _leads(reading.quorum, own)
+    ]
+    brokers = [broker_id for broker_id in phase.following(reading.facts) if broker_id != own]
     return gates.trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
 
 
