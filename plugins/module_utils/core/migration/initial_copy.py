@@ -54,7 +54,11 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     """
     log = phase.longest_log(controllers)
     transactions = log.get("zk_migration_transactions") or []
-    committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
+    committed = [
+        transaction
+        for transaction in transactions
+        if transaction["name"] == TRANSACTION and transaction["outcome"] == "committed"
+    ]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [

@@ -141,7 +141,7 @@ ZOOKEEPER_TLS = {
 
 def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
     """Return the settings of ZooKeeper's TLS that a JVM's options give, by the names of a properties file."""
-    options = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    options = dict(argument[2:].partition("=")[::2] for argument in arguments if argument.startswith("-D"))
     found = {key: options[option] for key, option in ZOOKEEPER_TLS.items() if option in options}
     verified = found.get("zookeeper.ssl.endpoint.identification.algorithm")
     if verified is not None:
@@ -371,7 +371,9 @@ def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
     """Return {listener name: security protocol}, both in upper case as Kafka reads them (ListenerName.normalised,
     SecurityProtocol.forName); Kafka's default map if none is set."""
     pairs = (entry.rpartition(":") for entry in config_values.listed(properties, "listener.security.protocol.map"))
-    return {config_values.trimmed(name).upper(): config_values.trimmed(one).upper() for name, _colon, one in pairs}
+    return {
+        config_values.trimmed(name).upper(): config_values.trimmed(protocol).upper() for name, _colon, protocol in pairs
+    }
 
 
 def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:

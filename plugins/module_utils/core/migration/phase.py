@@ -158,7 +158,7 @@ class _Seen:
         """Return whether a controller runs Kafka 4 or later, which knows no migration and drops its state from the
         log with its next checkpoint."""
         found = [releases.release(node.get("version") or "") for node in self.controllers.values()]
-        return any(one is not None and one > releases.WANTED for one in found)
+        return any(release is not None and release > releases.WANTED for release in found)
 
     def joining(self) -> list[str]:
         """Return the ids of the brokers that run, or while they are down will start, in migration mode."""
@@ -433,7 +433,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 )
             )
     for find in (strays.lost, strays.left):
-        blocks += [Block("stray_directories", *one) for one in find(seen.facts)]
+        blocks += [Block("stray_directories", *finding) for finding in find(seen.facts)]
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
@@ -478,7 +478,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             )
         )
     if phase in (CONTROLLERS_STARTING, BROKERS_JOINING):
-        left = [str(one) for one in left_registered(seen.facts)]
+        left = [str(broker_id) for broker_id in left_registered(seen.facts)]
         if left:
             blocks.append(
                 Block(
@@ -586,8 +586,8 @@ def _modeless_text(seen: _Seen) -> str:
 def cluster_id(facts: ClusterFacts) -> str | None:
     """Return the cluster's id: ZooKeeper's, or where it cannot be read the one in the nodes' meta.properties."""
     reported = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
-    directories = [one for node in facts.get("nodes", {}).values() for one in node.get("log_dirs") or []]
-    stored = {(one.get("meta") or {}).get("cluster.id") for one in directories} - {None, ""}
+    directories = [log_dir for node in facts.get("nodes", {}).values() for log_dir in node.get("log_dirs") or []]
+    stored = {(directory.get("meta") or {}).get("cluster.id") for directory in directories} - {None, ""}
     return reported or (stored.pop() if len(stored) == 1 else None)
 
 
@@ -630,4 +630,4 @@ def broker_ids(facts: ClusterFacts) -> list[int]:
 def ids(nodes: Iterable[NodeFacts]) -> list[int]:
     """Return the known ids of nodes."""
     found = (node.get("node_id") for node in nodes)
-    return [one for one in found if one is not None]
+    return [node_id for node_id in found if node_id is not None]

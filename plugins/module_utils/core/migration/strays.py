@@ -29,7 +29,9 @@ class Stray(NamedTuple):
 
 def paths(node: NodeFacts) -> list[str]:
     """Return the paths of a node's -stray directories."""
-    return [f"{one['path']}/{name}" for one in node.get("log_dirs") or [] for name in one.get("stray") or []]
+    return [
+        f"{log_dir['path']}/{name}" for log_dir in node.get("log_dirs") or [] for name in log_dir.get("stray") or []
+    ]
 
 
 def by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
@@ -99,6 +101,8 @@ def _is_lost(path: str, broker: int | None, topics: Topics) -> bool:
     topic, number = parsed.groups()
     cut = len(name) >= _LONGEST
     numbers = [
-        one for known, one in topics["partitions"].items() if known == topic or (cut and known.startswith(topic))
+        partitions
+        for known, partitions in topics["partitions"].items()
+        if known == topic or (cut and known.startswith(topic))
     ]
-    return any(broker in one[number]["replicas"] for one in numbers if number in one)
+    return any(broker in partitions[number]["replicas"] for partitions in numbers if number in partitions)

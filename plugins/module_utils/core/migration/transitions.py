@@ -229,7 +229,7 @@ def forward_to(mode: str) -> Kind | None:
 def earlier(name: str) -> list[Kind]:
     """Return the forward kinds that a node of the same role makes before this one, in order."""
     names = list(KINDS)
-    before = [KINDS[one] for one in names[: names.index(name)]]
+    before = [KINDS[before_it] for before_it in names[: names.index(name)]]
     return [kind for kind in before if kind.role == KINDS[name].role and not kind.is_plain and not kind.is_rollback]
 
 
