@@ -116,11 +116,15 @@ def controller_super_users(facts: Facts) -> Iterable[Finding]:
         )
         return
     own = facts.controller_config.get("super.users")
-    users = [own] if own is not None else [";".join([one.get("super.users", ""), *given]) for one in with_authorizer]
+    users = (
+        [own]
+        if own is not None
+        else [";".join([properties.get("super.users", ""), *given]) for properties in with_authorizer]
+    )
     required = {facts.tool_principal: "this tool's"}
     required[facts.controller_principal if secured else kraft_config.ANONYMOUS] = "the controllers'"
     for principal, whose in required.items():
-        if principal and any(principal not in kraft_config.super_users({"super.users": one}) for one in users):
+        if principal and any(principal not in kraft_config.super_users({"super.users": listed}) for listed in users):
             yield Finding(
                 f"{principal}, {whose} principal, is not a super user on controllers",
                 "add it to quorumshift_controller_super_users: a new quorum has no ACLs",

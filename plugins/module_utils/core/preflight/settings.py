@@ -196,7 +196,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             for key, value in sorted(values_of(node).items())
             if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
-            and key not in {one["key"] for one in (node.get("file") or {}).get("variables") or []}
+            and key not in {variable["key"] for variable in (node.get("file") or {}).get("variables") or []}
             and runs.get(key) is not None
             and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
         ]
@@ -213,14 +213,14 @@ def config_providers(facts: Facts) -> Iterable[Finding]:
     for host, node in sorted(facts.cluster["nodes"].items()):
         role = node["role"]
         of_file, of_future = (node.get("file") or {}).get("variables"), (node.get("paths") or {}).get("variables")
-        for one in (of_file if role == "broker" else of_future) or []:
-            what = f"{one['variable']} of {one['key']}"
-            if one["key"] in kraft_config.READ_AS_TEXT:
+        for variable in (of_file if role == "broker" else of_future) or []:
+            what = f"{variable['variable']} of {variable['key']}"
+            if variable["key"] in kraft_config.READ_AS_TEXT:
                 found["text"].setdefault((what, ""), []).append(host)
-            elif one["foreign"]:
-                found["foreign"].setdefault((what, one["foreign"]), []).append(host)
-            elif one["why"]:
-                found[role].setdefault((what, one["why"]), []).append(host)
+            elif variable["foreign"]:
+                found["foreign"].setdefault((what, variable["foreign"]), []).append(host)
+            elif variable["why"]:
+                found[role].setdefault((what, variable["why"]), []).append(host)
     for (what, _why), hosts in found["text"].items():
         yield Finding(
             f"{what} on {shown(hosts)} is a variable, and this tool reads this key as text",

@@ -188,20 +188,20 @@ def room(facts: Facts) -> Iterable[Finding]:
             "lower the heap: quorumshift_spark_options: [--driver-memory, 512m]",
             warns=free >= heap,
         )
-    for one in seen["directories"]:
-        where = f"{one['path']} on {name}"
-        if one["error"]:
+    for directory in seen["directories"]:
+        where = f"{directory['path']} on {name}"
+        if directory["error"]:
             yield Finding(
-                f"{where} cannot hold files of the verification: {one['error']}",
-                f"correct that: `ls -ld {one['path']}` shows its state. Spark's own files can be in another directory: "
-                "quorumshift_spark_options: [--conf, spark.local.dir=DIR]",
+                f"{where} cannot hold files of the verification: {directory['error']}",
+                f"correct that: `ls -ld {directory['path']}` shows its state. Spark's own files can be in another "
+                "directory: quorumshift_spark_options: [--conf, spark.local.dir=DIR]",
             )
-        elif one["free_mib"] < ADVISED_FREE_MIB:
+        elif directory["free_mib"] < ADVISED_FREE_MIB:
             yield Finding(
-                f"{where} has {one['free_mib']} MiB free, a verification needs {LEAST_FREE_MIB} MiB, of a large "
+                f"{where} has {directory['free_mib']} MiB free, a verification needs {LEAST_FREE_MIB} MiB, of a large "
                 f"cluster {ADVISED_FREE_MIB} MiB",
-                f"make room there: `df -h {one['path']}` shows the file system",
-                warns=one["free_mib"] >= LEAST_FREE_MIB,
+                f"make room there: `df -h {directory['path']}` shows the file system",
+                warns=directory["free_mib"] >= LEAST_FREE_MIB,
             )
     for path in seen["unreadable"]:
         yield Finding(

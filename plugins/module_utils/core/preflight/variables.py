@@ -322,7 +322,7 @@ def _unfit(name: str, spec: Mapping, value: Any) -> str:
         return f"{value!r} is no version of Kafka. Write all of it, as 3.9.1 or 7.9.0-ccs"
     if name in ("zk_migrate_destination_servers", "zk_migrate_source_servers"):
         # Those of the source are as in its zoo.cfg, with role and client port
-        address = zk_observer.Member if name == "zk_migrate_destination_servers" else zk_observer.member
+        address = zk_observer.Member if name == "zk_migrate_destination_servers" else zk_observer.parse_member
         texts = {key: str(own).strip() for key, own in value.items() if own}
         odd = [f"{key}: {own}" for key, own in texts.items() if not _SERVER.fullmatch(address(own).address)]
         if odd:

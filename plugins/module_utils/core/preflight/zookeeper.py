@@ -91,9 +91,9 @@ def _loopback(facts: Facts) -> Iterable[Finding]:
     hosts = [host for host, connect in sorted(connects.items()) if is_loopback(connect)]
     paths = [node.get("paths") or {} for node in facts.controllers.values()]
     reached = [
-        (one.get("tried") or {}).get("zookeeper")
-        and not any(target["kind"] == "zookeeper" for target in one.get("failed") or [])
-        for one in paths
+        (tried_paths.get("tried") or {}).get("zookeeper")
+        and not any(target["kind"] == "zookeeper" for target in tried_paths.get("failed") or [])
+        for tried_paths in paths
     ]
     if not hosts or (reached and all(reached)):
         return
@@ -254,7 +254,9 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
 
 def files(facts: Facts) -> Iterable[Finding]:
     """Yield that no server's files can be read, which alone show what clients change before the initial copy."""
-    if facts.zookeeper_files is None or any(one.get("snapshot") is not None for one in facts.zookeeper_files.values()):
+    if facts.zookeeper_files is None or any(
+        answer.get("snapshot") is not None for answer in facts.zookeeper_files.values()
+    ):
         return
     closes = "changes of clients between the last gate and the initial copy will keep gate after_copy closed"
     if not facts.zookeeper_files:
@@ -263,7 +265,7 @@ def files(facts: Facts) -> Iterable[Finding]:
             "add ZooKeeper's servers to the group. Their transaction log shows these changes",
         )
         return
-    errors = {host: str(one.get("msg") or "no answer") for host, one in facts.zookeeper_files.items()}
+    errors = {host: str(answer.get("msg") or "no answer") for host, answer in facts.zookeeper_files.items()}
     listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in grouped(errors).items())
     yield Finding(
         f"no ZooKeeper server's files can be read, so {closes}: {listed}",
