@@ -38,7 +38,7 @@ def ranges(release: Release, announced: Announced | None = None) -> Mapping[str,
 
 def announced(nodes: Mapping[str, NodeFacts], seen: Mapping[str, Mapping[str, Any]]) -> Dict[Release, Dict[str, Range]]:
     """Return the levels that all live nodes of a release support. `nodes`: facts; `seen`: nodes of admin.features."""
-    answers = [one for one in seen.values() if "supported" in one]
+    answers = [answer for answer in seen.values() if "supported" in answer]
     found: Dict[Release, Dict[str, Range]] = {}
     for node in nodes.values():
         release = releases.release(node.get("version") or "")
@@ -83,10 +83,10 @@ def refusals(
         ]
     reasons = [
         f"{METADATA_VERSION} is level {finalized[METADATA_VERSION]}, which is unstable in Kafka "
-        f"{releases.written(one)}: a later release may give it another meaning. Kafka supports no other release "
+        f"{releases.written(other)}: a later release may give it another meaning. Kafka supports no other release "
         "with it (QS-RESTART-004)"
-        for one in sorted(running)
-        if one != release and one in table.RELEASES and finalized[METADATA_VERSION] > _last(one)
+        for other in sorted(running)
+        if other != release and other in table.RELEASES and finalized[METADATA_VERSION] > _last(other)
     ]
     for feature, level in sorted(finalized.items()):
         lowest, highest = supported.get(feature, _NONE)
@@ -131,8 +131,12 @@ def _too_low(
     feature: str, level: int, lowest: int, target: str, running: Collection[Release], known: Announced | None
 ) -> str:
     """Return why a level below those of the target keeps it from starting."""
-    between = [one for one in table.RELEASES if {level, lowest} <= set(_levels(ranges(one).get(feature, _NONE)))]
-    here = running and all(_has((ranges(one, known) or {}).get(feature), lowest) for one in running)
+    between = [
+        between_them
+        for between_them in table.RELEASES
+        if {level, lowest} <= set(_levels(ranges(between_them).get(feature, _NONE)))
+    ]
+    here = running and all(_has((ranges(node_release, known) or {}).get(feature), lowest) for node_release in running)
     if between and not here:
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. "
@@ -160,11 +164,11 @@ def _levels(found: Range) -> range:
     return range(found.lowest, found.highest + 1)
 
 
-def _common(one: Mapping[str, Range], other: Mapping[str, Range]) -> Dict[str, Range]:
+def _common(first: Mapping[str, Range], other: Mapping[str, Range]) -> Dict[str, Range]:
     """Return what both support."""
     return {
-        name: Range(max(one[name].lowest, other[name].lowest), min(one[name].highest, other[name].highest))
-        for name in one.keys() & other.keys()
+        name: Range(max(first[name].lowest, other[name].lowest), min(first[name].highest, other[name].highest))
+        for name in first.keys() & other.keys()
     }
 
 
