@@ -100,12 +100,16 @@ def evaluate(
     nodes, together = facts["nodes"], is_together(kind, batch)
     restarts = [admission.of(facts, host) for host in batch]
     troubles = _of_step(reading, detected, kind, restarts)
-    alone = [reading._replace(node=one) for one in restarts] or [reading]
-    for one in alone:
-        troubles += invariants.broken(one, but=("I4",))
+    alone = [reading._replace(node=restart) for restart in restarts] or [reading]
+    for restart_reading in alone:
+        troubles += invariants.broken(restart_reading, but=("I4",))
     starts = only_start(facts, batch)
     settles_plain = kind.is_plain and not batch  # the next run's batch ends at what lasts
-    lasting = [] if starts or settles_plain else [reason for one in alone for reason in invariants.lasting(one)]
+    lasting = (
+        []
+        if starts or settles_plain
+        else [reason for restart_reading in alone for reason in invariants.lasting(restart_reading)]
+    )
     if kind.joins and len(batch) > 1:
         lasting += _triggers_at_once(facts, batch)
     stopped = phase.controllers(facts) if kind.without_quorum or detected.phase == phase.ZK else {}
@@ -115,11 +119,11 @@ def evaluate(
     if len(batch) > 1:
         troubles += [
             (
-                f"{one.host} does not answer, and the other hosts of its batch do. Run again: it is planned "
+                f"{restart.host} does not answer, and the other hosts of its batch do. Run again: it is planned "
                 "apart (QS-RESTART-003)"
             )
-            for one in restarts
-            if not one.answers
+            for restart in restarts
+            if not restart.answers
         ]
     if together or kind.role == transitions.BROKER:
         troubles += unresponsive
@@ -129,7 +133,7 @@ def evaluate(
     if of_controllers:
         troubles += cluster_health.controller_troubles(nodes, reading.quorum, batch)
     unhealthy = invariants.health(reading if of_controllers else _asked(reading, kind, restarts, accept))
-    answer = bool(restarts) and all(one.answers for one in restarts)
+    answer = bool(restarts) and all(restart.answers for restart in restarts)
     may_be_stuck = kind.without_quorum and answer and bool(unhealthy) and not troubles
     troubles += unhealthy
     if together and not of_controllers:
@@ -160,7 +164,7 @@ def _of_step(
     """Return why it is not the time for these restarts, or why they have not settled, whatever the health."""
     facts = reading.facts
     if restarts or kind.is_plain:
-        excused = {block for one in restarts for block in admission.excused_blocks(one, kind.role)}
+        excused = {block for restart in restarts for block in admission.excused_blocks(restart, kind.role)}
         reasons = gates.closed_by(kind.gate, detected, [], excused)
     elif detected.phase in kind.settled:
         reasons = []
@@ -168,7 +172,7 @@ def _of_step(
         reasons = [f"the phase is {detected.phase} (QS-RESTART-007)", *(block.text for block in detected.blocks)]
     if kind.is_plain:
         return reasons + [
-            why for one in restarts for why in _other_mode(one.host, facts["nodes"][one.host], kind.before)
+            why for restart in restarts for why in _other_mode(restart.host, facts["nodes"][restart.host], kind.before)
         ]
     return reasons + (_of_rollback(facts, detected, kind, bool(restarts)) if kind.is_rollback else [])
 
@@ -219,8 +223,8 @@ def _other_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]
 def _triggers_at_once(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
     """Return why several brokers may not make the last restarts in migration mode at once: these start the copy. A
     broker of the batch that does not come up would go back to plain ZooKeeper mode while another one starts it."""
-    others = [one for host, one in facts["nodes"].items() if one["role"] == transitions.BROKER and host not in batch]
-    if not all(one.get("running") == node_mode.ZK_MIGRATION for one in others):
+    others = [node for host, node in facts["nodes"].items() if node["role"] == transitions.BROKER and host not in batch]
+    if not all(node.get("running") == node_mode.ZK_MIGRATION for node in others):
         return []
     return [
         f"{' and '.join(batch)} are the last brokers to restart in migration mode, and that starts the initial copy: "

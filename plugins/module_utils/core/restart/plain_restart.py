@@ -43,8 +43,8 @@ def unaccepted(
     affected = [
         f"{topic}-{number}"
         for topic, numbers in partitions.items()
-        for number, one in numbers.items()
-        if f"{topic}-{number}" in found and set(nodes).intersection(one["replicas"])
+        for number, partition in numbers.items()
+        if f"{topic}-{number}" in found and set(nodes).intersection(partition["replicas"])
     ]
     if not affected or token(found) in accept:
         return ""

@@ -88,21 +88,22 @@ def plan(
     todo = sorted(set(to_restart).difference(finished))
     if canary is not None and canary not in todo and canary not in finished:
         raise ValueError(
-            f"the canary {canary} is none of the nodes to restart: {shown([str(one) for one in todo])} (QS-RESTART-002)"
+            f"the canary {canary} is none of the nodes to restart: {shown([str(node) for node in todo])} "
+            "(QS-RESTART-002)"
         )
     unavoidable = _unavoidable(cluster)
-    down = [one for one in todo if one not in cluster.alive]
+    down = [node for node in todo if node not in cluster.alive]
     batches = [down[start : start + concurrency] for start in range(0, len(down), concurrency)]
     reasons = dict.fromkeys(down, "down: started first")
-    up = [one for one in todo if one in cluster.alive]
+    up = [node for node in todo if node in cluster.alive]
     if canary in up:
         up.remove(canary)
         batches.append([canary])
         reasons[canary] = "canary: first and alone"
     last = [cluster.controller] if cluster.controller in up else []
-    up = [one for one in up if one not in last]
+    up = [node for node in up if node not in last]
     if concurrency == 1:
-        batches += [[one] for rack in _by_rack(up, cluster.racks) for one in rack]
+        batches += [[node] for rack in _by_rack(up, cluster.racks) for node in rack]
     else:
         limits = _limits(cluster, up, unavoidable)
         apart: dict[int, list[int]] = {}
@@ -124,13 +125,15 @@ def unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ())
     one only if it has no other replica.
     """
     stopping, may_fall, found = set(batch), set(accepted), {}
-    for name, one, least in _each(cluster):
-        in_sync = _in_sync(cluster, name, one)
+    for name, partition, least in _each(cluster):
+        in_sync = _in_sync(cluster, name, partition)
         left = [replica for replica in in_sync if replica not in stopping]
-        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(one["replicas"]) == 1):
+        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(partition["replicas"]) == 1):
             continue
         if len(left) < len(in_sync) and len(left) < least:
-            found[name] = f"{len(left)} of {len(one['replicas'])} replicas in sync left, min.insync.replicas {least}"
+            found[name] = (
+                f"{len(left)} of {len(partition['replicas'])} replicas in sync left, min.insync.replicas {least}"
+            )
     return found
 
 
@@ -160,18 +163,18 @@ def _each(cluster: Cluster) -> Iterator[tuple[str, Partition, int]]:
             yield f"{topic}-{number}", numbers[number], least
 
 
-def _in_sync(cluster: Cluster, name: str, one: Partition) -> list[int]:
+def _in_sync(cluster: Cluster, name: str, partition: Partition) -> list[int]:
     leaving = cluster.removing.get(name, ()) if cluster.removing else ()
-    return [replica for replica in one["isr"] if replica in cluster.alive and replica not in leaving]
+    return [replica for replica in partition["isr"] if replica in cluster.alive and replica not in leaving]
 
 
 def _unavoidable(cluster: Cluster) -> dict[str, str]:
     """Return the partitions that have no replica to spare even if all are in sync, once reassignments have ended."""
     found = {}
-    for name, one, least in _each(cluster):
-        count = len(one["replicas"])
+    for name, partition, least in _each(cluster):
+        count = len(partition["replicas"])
         if cluster.removing:
-            count = len(set(one["replicas"]).difference(cluster.removing.get(name, ())))
+            count = len(set(partition["replicas"]).difference(cluster.removing.get(name, ())))
         if count - 1 < least:
             found[name] = cluster_health.unavoidable_sentence(count, least)
     return found
@@ -195,24 +198,24 @@ def _limits(cluster: Cluster, nodes: Sequence[int], unavoidable: Mapping[str, st
     together = list(of_rack.values())
     most: dict[int, int] = {}  # many partitions have the same replicas
     waiting: dict[int, str] = {}
-    for name, one, least in _each(cluster):
+    for name, partition, least in _each(cluster):
         leaving = removing.get(name, ()) if removing else ()
         count = mask = 0
-        for replica in one["isr"]:
+        for replica in partition["isr"]:
             if replica in alive and replica not in leaving:
                 count += 1
                 mask |= bit.get(replica, 0)
         spare = count - least
         if spare < 1:
             if name not in unavoidable:
-                for replica in _in_sync(cluster, name, one):
+                for replica in _in_sync(cluster, name, partition):
                     waiting.setdefault(replica, name)
             spare = 1  # of an unavoidable partition, no two at once
         if mask & (mask - 1) and spare < most.get(mask, count):
             most[mask] = spare
     never = dict.fromkeys(nodes, 0)
     counted: dict[int, list[tuple[int, int]]] = {node: [] for node in nodes}
-    by_bit = {one: node for node, one in bit.items()}
+    by_bit = {node_bit: node for node, node_bit in bit.items()}
     for mask, spare in most.items():
         for rack in together if len(together) > 1 else (mask,):
             shared = mask & rack
@@ -251,10 +254,10 @@ def _packed(nodes: list[int], limits: _Limits, concurrency: int, apart: dict[int
                 continue
             batch.append(node)
             closed |= limits.never[node]
-            for one in limits.counted[node]:
-                stopped[one] = stopped.get(one, 0) + 1
-                if stopped[one] == one[1]:
-                    closed |= one[0]
+            for limit in limits.counted[node]:
+                stopped[limit] = stopped.get(limit, 0) + 1
+                if stopped[limit] == limit[1]:
+                    closed |= limit[0]
         left = [node for node in left if node not in batch]
         if len(batch) == 1 and left and apart.get(left[0]) == batch:
             apart[batch[0]] = left[:1]
@@ -273,11 +276,11 @@ def _why_alone(
             unexplained[node] = set(apart[node])
         else:
             reasons[node] = f"alone: no other node{_of_rack(cluster, node)} is left to join it (QS-RESTART-002)"
-    for name, one, least in _each(cluster):
+    for name, partition, least in _each(cluster):
         if not unexplained:
             break
-        for node in [replica for replica in one["isr"] if replica in unexplained]:
-            in_sync = _in_sync(cluster, name, one)
+        for node in [replica for replica in partition["isr"] if replica in unexplained]:
+            in_sync = _in_sync(cluster, name, partition)
             others = [replica for replica in in_sync if replica in unexplained[node]]
             if len(others) >= max(1, len(in_sync) - least):
                 reasons[node] = (
@@ -304,14 +307,14 @@ def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
     if not topics.get("reached"):
         raise ValueError(topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)")
     silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
-    alive = frozenset(int(one) for one in topics["brokers"]) - silent
+    alive = frozenset(int(broker_id) for broker_id in topics["brokers"]) - silent
     controller = (zookeeper.get("controller") or {}).get("broker_id")
     return Cluster(topics["partitions"], min_isr, alive, _racks(facts), controller)
 
 
 def _racks(facts: ClusterFacts) -> dict[int, str]:
     registered = {**((facts.get("zookeeper") or {}).get("broker_ids") or {}), **phase.registrations(facts)}
-    return {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
+    return {int(broker_id): found["rack"] for broker_id, found in registered.items() if (found or {}).get("rack")}
 
 
 class Wish(NamedTuple):
@@ -392,7 +395,10 @@ def of_migration(
     """
     nodes, mode = _of_role(facts, "broker"), transitions.KINDS[kind].after
     # A host that could not be read may have no id: it is down, so any number that no broker has will do.
-    ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
+    ids = {
+        host: node_id if isinstance(node_id, int) else -place
+        for place, (host, node_id) in enumerate(_ids(nodes), start=1)
+    }
     alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
     partitions = (facts.get("topics") or {}).get("partitions") or {}
     cluster = Cluster(partitions, min_isr, alive, _racks(facts), controller)
@@ -421,9 +427,9 @@ def _planned(
     hosts = {number: host for host, number in ids.items()}
     first = ids[canary] if canary is not None else None
     found = plan(cluster, hosts, [ids[host] for host in done], first, concurrency)
-    batches = [[hosts[one] for one in batch] for batch in found.batches]
-    reasons = {hosts[one]: why for one, why in found.reasons.items()}
-    return cluster_health.Plan(batches, sorted(hosts[one] for one in found.done), reasons, found.unavoidable)
+    batches = [[hosts[node_id] for node_id in batch] for batch in found.batches]
+    reasons = {hosts[node_id]: why for node_id, why in found.reasons.items()}
+    return cluster_health.Plan(batches, sorted(hosts[node_id] for node_id in found.done), reasons, found.unavoidable)
 
 
 def _ids(nodes: Mapping[str, NodeFacts]) -> list[tuple[str, int | None]]:
@@ -436,13 +442,13 @@ def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
     nodes = _of_role(facts, "broker")
     if any(restarted_since(node, since) for node in nodes.values()):
         return None
-    return _canary({host: int(one) for host, one in _ids(nodes) if one is not None}, cluster)[0]
+    return _canary({host: int(node_id) for host, node_id in _ids(nodes) if node_id is not None}, cluster)[0]
 
 
 def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
     """Return the broker's host that leads the fewest partitions, but not the controller, and why it is the canary."""
     led = cluster_health.leaderships(cluster.partitions)
-    candidates = [host for host, one in ids.items() if one in cluster.alive and one != cluster.controller]
+    candidates = [host for host, node_id in ids.items() if node_id in cluster.alive and node_id != cluster.controller]
     host = min(candidates, key=lambda name: (led.get(ids[name], 0), name), default=None)
     return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""
 
