@@ -29,7 +29,7 @@ def without(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
     voters = {node["node_id"] for node in excluded.values() if node["role"] == "controller"}
     quorum = facts.get("quorum") or {}
     if voters and quorum.get("voters"):
-        rest["quorum"] = {**quorum, "voters": [one for one in quorum["voters"] if one["id"] not in voters]}
+        rest["quorum"] = {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in voters]}
     topics = facts.get("topics") or {}
     if topics.get("reached") and any(node["role"] == "broker" for node in excluded.values()):
         rest["topics"] = _topics(topics, set(phase.broker_ids(facts)))
@@ -40,14 +40,14 @@ def _topics(topics: Topics, ids: set[int]) -> dict:
     partitions: dict[str, dict] = {}
     single = []
     for topic, numbers in topics["partitions"].items():
-        for number, one in numbers.items():
-            isr = [broker for broker in one["isr"] if broker in ids]
-            replicas = [broker for broker in one["replicas"] if broker in ids]
-            if one["leader"] < 0 and not isr:
+        for number, partition in numbers.items():
+            isr = [broker for broker in partition["isr"] if broker in ids]
+            replicas = [broker for broker in partition["replicas"] if broker in ids]
+            if partition["leader"] < 0 and not isr:
                 continue
-            if len(replicas) == 1 < len(one["replicas"]):
+            if len(replicas) == 1 < len(partition["replicas"]):
                 single.append(f"{topic}-{number}")
-            partitions.setdefault(topic, {})[number] = {**one, "isr": isr, "replicas": replicas}
+            partitions.setdefault(topic, {})[number] = {**partition, "isr": isr, "replicas": replicas}
     return {**topics, "partitions": partitions, "single": single}
 
 
@@ -77,8 +77,8 @@ def _why(
         )
     if detected.phase != phase.REVERTING and any(node["role"] == "broker" for node in excluded.values()):
         # once the controllers are stopped, no node removes a dead broker from the metadata
-        known = {int(one) for one in (facts.get("topics") or {}).get("brokers") or {}}
-        known |= {int(one) for one in facts["zookeeper"].get("broker_ids") or {}}
+        known = {int(broker_id) for broker_id in (facts.get("topics") or {}).get("brokers") or {}}
+        known |= {int(broker_id) for broker_id in facts["zookeeper"].get("broker_ids") or {}}
         alive = sorted(known - set(phase.broker_ids(facts)))
         if alive:
             numbers = ", ".join(map(str, alive))

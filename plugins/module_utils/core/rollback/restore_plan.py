@@ -102,9 +102,9 @@ def revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
         entries = znodes.acls(live.data, live.path) if live else []
         resource = " ".join(saved.path.strip("/").split("/", 3 if "extended" in saved.path else 2)[1:])
         return [
-            f"{one['permission']} {one['operation']} on {resource} for {one['principal']} from host {one['host']}"
-            for one in znodes.acls(saved.data, saved.path)
-            if one not in entries
+            f"{acl['permission']} {acl['operation']} on {resource} for {acl['principal']} from host {acl['host']}"
+            for acl in znodes.acls(saved.data, saved.path)
+            if acl not in entries
         ]
     if kind == "delegation_token" and live is None:
         token = znodes.delegation_token(saved.data, saved.path)
@@ -150,12 +150,20 @@ def state(
     with the same name do not count. Raises znodes.ZnodeError.
     """
     before = [znodes.partition_state(node.data, node.path) for node in (live, saved) if node is not None]
-    logs = {one.broker: one for one in replicas if one.broker in assigned and one.topic_id in (topic_id, None)}
-    epochs = [state["leader_epoch"] for state in before] + [one.newest_epoch for one in logs.values()]
+    logs = {
+        replica.broker: replica
+        for replica in replicas
+        if replica.broker in assigned and replica.topic_id in (topic_id, None)
+    }
+    epochs = [state["leader_epoch"] for state in before] + [log.newest_epoch for log in logs.values()]
     leader, isr = -1, before[0]["isr"] if before else list(assigned)
     if logs:
-        furthest = max((one.last_epoch, one.end_offset) for one in logs.values())
-        isr = [one for one in assigned if one in logs and (logs[one].last_epoch, logs[one].end_offset) == furthest]
+        furthest = max((log.last_epoch, log.end_offset) for log in logs.values())
+        isr = [
+            broker_id
+            for broker_id in assigned
+            if broker_id in logs and (logs[broker_id].last_epoch, logs[broker_id].end_offset) == furthest
+        ]
         leader = isr[0]
     value = {
         "controller_epoch": controller_epoch,
@@ -190,7 +198,7 @@ def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bo
         return True
     if detected.phase == phase.REVERTING:
         *steps, _controllers_wiped = detected.steps  # the operator wipes the controllers once the cause is found
-        return lacking > 0 or not all(one["done"] for one in steps)
+        return lacking > 0 or not all(step["done"] for step in steps)
     return lacking > 0
 
 
@@ -212,8 +220,10 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
 def unlisted_brokers(facts: ClusterFacts) -> str | None:
     """Return why a live broker must be added to the inventory, None when all are in it: a restore stops every broker
     and reads its disks."""
-    known = {str(one) for one in phase.broker_ids(facts)}
-    others = sorted(set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda one: (len(one), one))
+    known = {str(broker_id) for broker_id in phase.broker_ids(facts)}
+    others = sorted(
+        set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda broker_id: (len(broker_id), broker_id)
+    )
     if not others:
         return None
     return (
@@ -224,7 +234,7 @@ def unlisted_brokers(facts: ClusterFacts) -> str | None:
 
 def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
     """Return {broker: number of its replicas} of the brokers whose disks are not read; `known`: those that are read."""
-    counts = Counter(one for replicas in assignments for one in replicas)
+    counts = Counter(broker_id for replicas in assignments for broker_id in replicas)
     return {broker: count for broker, count in sorted(counts.items()) if broker not in set(known)}
 
 
@@ -241,11 +251,11 @@ def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mappi
     on the brokers' disks of a topic of this name. If the disks have several topics of one name, for example a deleted
     one on a broker that was down, a topic that ZooKeeper lacks is not restored from them.
     """
-    ids = {topic_id} if topic_id else {one.topic_id for replicas in logs.values() for one in replicas}
+    ids = {topic_id} if topic_id else {replica.topic_id for replicas in logs.values() for replica in replicas}
     if len(ids) != 1 or None in ids:
         return dict(known)
     made_later = {
-        str(partition): sorted(one.broker for one in replicas if one.topic_id in ids)
+        str(partition): sorted(replica.broker for replica in replicas if replica.topic_id in ids)
         for partition, replicas in sorted(logs.items())
         if str(partition) not in known
     }
@@ -255,7 +265,7 @@ def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mappi
 def epoch_above(epochs: Iterable[int | None]) -> int:
     """Return the controller epoch to write into states and /controller_epoch: above all `epochs`. The next controller
     takes one more."""
-    return max((one for one in epochs if one is not None), default=0) + 1
+    return max((epoch for epoch in epochs if epoch is not None), default=0) + 1
 
 
 def _merged(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
@@ -278,7 +288,7 @@ def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
         return None
     value: dict[str, Any] = _object(live) if live.data else {"version": 1}
     mine = value.get("acls", [])
-    return _json({**value, "acls": [*mine, *(one for one in _object(saved)["acls"] if one not in mine)]})
+    return _json({**value, "acls": [*mine, *(acl for acl in _object(saved)["acls"] if acl not in mine)]})
 
 
 def _object(node: znodes.Znode) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def version_1(facts: ClusterFacts) -> list[str]:
     reasons = []
     for host, node in sorted(facts["nodes"].items()):
         directories = node.get("log_dirs") or [] if node["role"] == "broker" else []
-        paths = [one["path"] for one in directories if (one.get("meta") or {}).get("version") == "1"]
+        paths = [log_dir["path"] for log_dir in directories if (log_dir.get("meta") or {}).get("version") == "1"]
         if paths:
             reasons.append(
                 f"meta.properties of {host} has version=1 in {', '.join(paths)}, so the broker cannot start in plain "
@@ -160,7 +160,7 @@ def traces(facts: ClusterFacts) -> list[str]:
     reasons += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
-            formatted = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
+            formatted = [log_dir["path"] for log_dir in node.get("log_dirs") or [] if log_dir.get("meta")]
             reasons += [f"{host} has a formatted log directory: {path} (QS-GATE-004)" for path in formatted]
             if (node.get("service") or {}).get("masked"):
                 reasons.append(f"{(node.get('service') or {}).get('name')} of {host} is masked (QS-GATE-004)")
@@ -268,7 +268,7 @@ def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) ->
         known = partition_epochs.get(name)
         if not known or known["topic_id"] != topic["topic_id"]:
             continue
-        for number, one in topic["partitions"].items():
-            if one["version"] is not None and one["version"] < known["epochs"].get(number, 0):
+        for number, partition in topic["partitions"].items():
+            if partition["version"] is not None and partition["version"] < known["epochs"].get(number, 0):
                 behind[znodes.partition_state_path(name, number)] = known["epochs"][number]
     return behind

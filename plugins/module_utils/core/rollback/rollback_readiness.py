@@ -80,11 +80,11 @@ def _disks(facts: ClusterFacts) -> list[str]:
     """Return why a broker may fail to start when a rollback restarts it."""
     reasons = []
     for host, node in sorted(facts["nodes"].items()):
-        for one in node.get("log_dirs") or [] if node["role"] == "broker" else []:
-            free = one.get("free_bytes")
+        for log_dir in node.get("log_dirs") or [] if node["role"] == "broker" else []:
+            free = log_dir.get("free_bytes")
             if free is not None and free < LOG_DIR_BYTES:
                 reasons.append(
-                    f"{host}: {one['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Free "
+                    f"{host}: {log_dir['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Free "
                     "space there (QS-ROLLBACK-003)"
                 )
     return reasons
