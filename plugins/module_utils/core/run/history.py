@@ -63,9 +63,12 @@ def lines(known: Iterable[Run]) -> list[str]:
         holder = f"{run.user or '?'} on {run.host or '?'}"
         end = _end(run, took_over, known[-1])
         shown.append(f"    {_moment(run.since)}  run {run.run} ({run.direction or '?'}) of {holder}, {end}")
-        for one in sorted(run.node_restarts):
-            why = f": {_first_line(one.message)}" if one.message else ""
-            shown.append(f"      {_moment(one.at)}  {one.host}  {one.kind}  {one.outcome}{why}")
+        for node_restart in sorted(run.node_restarts):
+            why = f": {_first_line(node_restart.message)}" if node_restart.message else ""
+            shown.append(
+                f"      {_moment(node_restart.at)}  {node_restart.host}  {node_restart.kind}  "
+                f"{node_restart.outcome}{why}"
+            )
     return shown
 
 

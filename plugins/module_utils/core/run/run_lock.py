@@ -93,11 +93,11 @@ def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
     return next(iter(closed), newest)
 
 
-def comparable(one: Mapping | None, other: Mapping | None) -> bool:
+def comparable(lock: Mapping | None, other: Mapping | None) -> bool:
     """Return whether one process can see another: same boot of the same kernel, same pid namespace."""
-    if not one or not other:
+    if not lock or not other:
         return False
-    return all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+    return all(lock.get(key) and lock.get(key) == other.get(key) for key in _PROCESS)
 
 
 def status_line(run_lock: RunLock) -> str:
@@ -132,7 +132,7 @@ def newest_restart(nodes: Mapping[str, NodeFacts], run: str) -> str:
             node_restarts.append((record["steps"][-1]["at"], host, record))
     if not node_restarts:
         return ""
-    _at, host, newest = max(node_restarts, key=lambda one: one[0])
+    _at, host, newest = max(node_restarts, key=lambda node_restart: node_restart[0])
     state = newest.get("outcome") or newest["steps"][-1]["name"]
     return f"; its newest restart: {host}, {newest['kind']}: {state}"
 

@@ -83,7 +83,7 @@ def unended(events: Iterable[Mapping]) -> list[Mapping]:
         if event.get("name") == STEP_BEGUN:
             begun.append(event)
         elif event.get("name") == STEP_ENDED:
-            begun = [one for one in begun if (one["step"], one["hosts"]) != (event["step"], event["hosts"])]
+            begun = [step for step in begun if (step["step"], step["hosts"]) != (event["step"], event["hosts"])]
     return begun
 
 
@@ -98,7 +98,7 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
 
     `step`: the name of the task's step, `hosts`: those of its batch that are left."""
     events = list(events)
-    others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
+    others = [event for event in unended(events) if event["step"] != step or not set(hosts) <= set(event["hosts"])]
     failure = next(iter([*failures(events), *map(_of_step, others)]), None)
     return f"{failure.sentence}. Nothing more was done (QS-RUN-012)" if failure else None
 
