@@ -85,11 +85,11 @@ def each_s(events: Iterable[Mapping]) -> dict[str, float]:
     the average of all. Empty where none is known. `events`: of the runs' journals."""
     took: dict[str, list[float]] = {}
     waited: dict[str, list[float]] = {}
-    for one in events:
-        if one["kind"] == "restart" and one.get("outcome") == "done":
-            took.setdefault(one["name"], []).append(_restart_s(one))
-        elif one["name"] == ADMITTED and one.get("waited_s") is not None:
-            waited.setdefault(one["restart_kind"], []).append(one["waited_s"])
+    for event in events:
+        if event["kind"] == "restart" and event.get("outcome") == "done":
+            took.setdefault(event["name"], []).append(_restart_s(event))
+        elif event["name"] == ADMITTED and event.get("waited_s") is not None:
+            waited.setdefault(event["restart_kind"], []).append(event["waited_s"])
     each = {kind: _mean(seconds) + _mean(waited.get(kind, ())) for kind, seconds in took.items()}
     if each:
         each[""] = sum(each[kind] * len(took[kind]) for kind in took) / sum(map(len, took.values()))
@@ -141,16 +141,16 @@ def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     batches: dict[str, list[float]] = {}  # the longest restart of each
     waited: dict[str, float] = {}
     admitted = None  # the kind of a batch of which no restart has ended yet
-    for one in events:
-        if one["kind"] == "restart" and str(one.get("node_restart")).startswith(f"{run}/{one['name']}/"):
-            longest, seconds = batches.setdefault(one["name"], []), _restart_s(one)
-            if longest and admitted != one["name"]:
+    for event in events:
+        if event["kind"] == "restart" and str(event.get("node_restart")).startswith(f"{run}/{event['name']}/"):
+            longest, seconds = batches.setdefault(event["name"], []), _restart_s(event)
+            if longest and admitted != event["name"]:
                 seconds = max(longest.pop(), seconds)
             longest.append(seconds)
             admitted = None
-        elif one["name"] == ADMITTED:
-            admitted = one["restart_kind"]
-            waited[admitted] = waited.get(admitted, 0.0) + (one.get("waited_s") or 0.0)
+        elif event["name"] == ADMITTED:
+            admitted = event["restart_kind"]
+            waited[admitted] = waited.get(admitted, 0.0) + (event.get("waited_s") or 0.0)
     return [
         Took(
             *(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), len(batches[step.name])),

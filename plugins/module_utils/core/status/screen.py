@@ -124,7 +124,9 @@ def node_lines(facts: ClusterFacts) -> dict[str, dict]:
     `lag` is in offsets behind the quorum's high watermark, None where the node is no replica of the metadata log.
     """
     quorum = facts.get("quorum") or {}
-    ends = {one["id"]: one["log_end_offset"] for one in quorum.get("voters", []) + quorum.get("observers", [])}
+    ends = {
+        replica["id"]: replica["log_end_offset"] for replica in quorum.get("voters", []) + quorum.get("observers", [])
+    }
     registered = phase.registrations(facts)
     lines = {}
     for host, node in facts["nodes"].items():
@@ -176,18 +178,18 @@ def render(
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: the next command;
     `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals.
     """
-    phases = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
+    phases = "  ".join(f"[{name}]" if name == state["phase"] else name for name in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {phases}", ""]
     width = max((len(host) for host in state["nodes"]), default=4)
     lines.append(
         f"  {'node':<{width}}  {'id':>4}  {'runs as':<20}  {'starts as':<20}  {'state':<8}  {'version':<8}  lag"
     )
-    for host, one in sorted(state["nodes"].items(), key=lambda item: (item[1]["role"], item[0])):
-        lag = "-" if one["lag"] is None else one["lag"]
-        number = "-" if one["id"] is None else one["id"]
+    for host, node in sorted(state["nodes"].items(), key=lambda item: (item[1]["role"], item[0])):
+        lag = "-" if node["lag"] is None else node["lag"]
+        number = "-" if node["id"] is None else node["id"]
         lines.append(
-            f"  {host:<{width}}  {number:>4}  {one['mode']:<20}  {one['next']:<20}  {one['state']:<8}  "
-            f"{one['version']:<8}  {lag}"
+            f"  {host:<{width}}  {number:>4}  {node['mode']:<20}  {node['next']:<20}  {node['state']:<8}  "
+            f"{node['version']:<8}  {lag}"
         )
     quorum = state["quorum"]
     if quorum.get("reached"):
@@ -218,7 +220,7 @@ def render(
             f"  rollback to {' or '.join(targets)}: {'remove the obstacles first' if obstacles else 'possible'}"
         )
     lines += [f"  ! rollback: {text}." for text in obstacles]
-    lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
+    lines += [f"  rollback: {'done' if step['done'] else 'to do':<6} {step['step']}" for step in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
     return [message_ids.at_end(line) for line in lines]
