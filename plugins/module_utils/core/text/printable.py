@@ -27,7 +27,7 @@ def all_visible(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {all_visible(name): all_visible(one) for name, one in value.items()}
+        return {all_visible(name): all_visible(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [all_visible(one) for one in value]
+        return [all_visible(item) for item in value]
     return value
