@@ -232,7 +232,7 @@ import json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import format_partition
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
@@ -274,22 +274,22 @@ def wanted_of(given):
     if given["src"]:
         with open(given["src"], encoding="utf-8") as stream:
             try:
-                return reassignment.parsed(json.load(stream))
+                return reassignment.parse(json.load(stream))
             except ValueError as error:
                 raise reassignment.ReassignmentError(
                     f"{given['src']} is no reassignment file: {error} (QS-ADMIN-004)"
                 ) from error
     if given["document"] is not None:
-        return reassignment.parsed(given["document"])
+        return reassignment.parse(given["document"])
     if given["partitions"] is None:
         return None
-    return reassignment.parsed({"partitions": given["partitions"]}, texts=True)
+    return reassignment.parse({"partitions": given["partitions"]}, texts=True)
 
 
 def existing(module, admin, wanted):
     """Return the wanted partitions that exist, and the names of the others. Raises ReassignmentError unless these may
     be skipped, as those deleted during a move may."""
-    unknown = list(map(named, sorted(one for one in wanted if one not in admin.partitions)))
+    unknown = list(map(format_partition, sorted(one for one in wanted if one not in admin.partitions)))
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
             f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
@@ -308,7 +308,7 @@ def moved(module, admin, connections):
     failed = {one: text for one, text in carry.get("failed", {}).items() if begins is False}
     actual = {one: admin.partitions[one]["replicas"] for one in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
-    moving = [one for one in steps if one.state != reassignment.DONE and named(one.partition) not in failed]
+    moving = [one for one in steps if one.state != reassignment.DONE and format_partition(one.partition) not in failed]
     begun = [one for one in moving if begins and one.state != reassignment.UNDER_WAY]
     others, refused = refusal(module, admin, connections, throttles, steps, in_flight) if begins else ([], None)
     results = [result_of(one) for one in steps]
@@ -317,9 +317,9 @@ def moved(module, admin, connections):
     left = list(carry.get("throttles_left", ()))
     answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
     if begins:
-        answer["undo"] = reassignment.written({one.partition: one.has for one in steps})
+        answer["undo"] = reassignment.render({one.partition: one.has for one in steps})
     if module._diff:
-        answer["diff"] = reassignment.shown(steps)
+        answer["diff"] = reassignment.diff(steps)
     leftover = throttles.left_over(in_flight)
     if module.check_mode:
         return {**answer, "changed": bool(begun) or leftover, "done": not moving}
@@ -339,16 +339,16 @@ def moved(module, admin, connections):
             if begun:
                 changed = True
                 errors = admin.reassign({one.partition: one.wanted for one in begun})
-                failed = {named(one): error for one, error in errors.items() if error}
+                failed = {format_partition(one): error for one, error in errors.items() if error}
         for one in [one for one, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
             if given["missing"] == "skipped":
                 failed.pop(one)
                 gone.append(one)
         failed = {one: str(error) for one, error in failed.items()}
         for one in results:
-            one["error"] = failed.get(named((one["topic"], one["partition"])))
+            one["error"] = failed.get(format_partition((one["topic"], one["partition"])))
         names = {*failed, *gone}
-        targets = {one.partition: one.wanted for one in moving if named(one.partition) not in names}
+        targets = {one.partition: one.wanted for one in moving if format_partition(one.partition) not in names}
         waited = {"done": not targets}
         if targets:
             seconds = given["wait_s"] if given["wait"] else 0
@@ -401,7 +401,9 @@ def cancelled(module, admin, connections):
     ]
     idle = sorted(one for one in wanted or () if one not in ended)
     if idle:
-        module.warn(f"these partitions are not in flight, so nothing was cancelled: {shown(list(map(named, idle)))}")
+        module.warn(
+            f"these partitions are not in flight, so nothing was cancelled: {shown(list(map(format_partition, idle)))}"
+        )
     answer = {
         "results": results,
         "done": not ended,
@@ -411,7 +413,7 @@ def cancelled(module, admin, connections):
         "gone": gone,
     }
     if module._diff:
-        answer["diff"] = reassignment.shown_cancelled(ended)
+        answer["diff"] = reassignment.diff_cancelled(ended)
     if module.check_mode:
         leftover = throttles.left_over(set(in_flight) - set(ended))
         return {**answer, "changed": bool(ended) or leftover}
@@ -430,7 +432,7 @@ def cancelled(module, admin, connections):
     if answer["done"]:
         changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = shown([f"{named(one)}: {error}" for one, error in sorted(failed.items())])
+        listed = shown([f"{format_partition(one)}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(
             msg=f"not every reassignment could be cancelled: {listed} (QS-ADMIN-006)", changed=True, results=results
         )
@@ -449,14 +451,14 @@ def finished(module, admin, connections, answer, throttles):
     if in_flight:
         return changed
     configs, unread = reassigner.configs(admin)
-    every = reassignment.throttles_in(configs)
+    every = reassignment.find_throttles(configs)
     if unread:
         module.warn(f"whether throttles are left could not be read: {shown(unread)}")
     if every:
         listed = shown(list(map(str, every)))
         module.warn(
             f"no partition is in flight, and {len(every)} throttles are set: {listed}. If nothing needs them, remove "
-            f"them: {reassignment.removal(every, bootstrap(connections))}"
+            f"them: {reassignment.removal_commands(every, bootstrap(connections))}"
         )
     return changed
 

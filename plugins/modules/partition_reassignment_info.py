@@ -187,7 +187,7 @@ def gathered(given, admin, connections):
     if given["drain"] is not None:
         planned = reassignment.drain(given["drain"], assignments, racks)
     elif given["add"] is not None:
-        wanted = None if given["add"] == "least_loaded" else reassignment.broker_id(given["add"])
+        wanted = None if given["add"] == "least_loaded" else reassignment.parse_broker_id(given["add"])
         broker, planned = reassignment.add(wanted, assignments, racks)
     if planned and in_flight:
         raise reassignment.ReassignmentError(
@@ -195,7 +195,7 @@ def gathered(given, admin, connections):
             "them with state: cancelled (QS-ADMIN-001)"
         )
     set_now, unread = reassigner.configs(admin)
-    back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
+    back = None if planned is None else reassignment.render({one: assignments[one] for one in planned})
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
@@ -203,13 +203,13 @@ def gathered(given, admin, connections):
         "progress": reassigner.progress(admin, in_flight),
         "throttles": [
             {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
-            for one in reassignment.throttles_in(set_now)
+            for one in reassignment.find_throttles(set_now)
         ],
         "throttles_unread": unread,
         "recorded_throttles": throttles.values,
         "throttles_set_by": throttles.owner,
         "legacy": reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
-        "plan": None if planned is None else reassignment.written(planned),
+        "plan": None if planned is None else reassignment.render(planned),
         "rollback": back,
         "broker": broker,
         "rack_load": reassignment.rack_load(assignments, racks),

@@ -62,7 +62,7 @@ cluster_id:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import format_partition
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
 
 SHOWN = 100
@@ -103,13 +103,13 @@ def elected(module, admin):
     result = {
         "changed": bool(due),
         "elected": len(due),
-        "partitions": [named(one) for one in sorted(due)[:SHOWN]],
+        "partitions": [format_partition(one) for one in sorted(due)[:SHOWN]],
         "cluster_id": admin.cluster_id,
     }
     if module._diff:
         result["diff"] = {
-            "before": "".join(f"{named(one)}: {due[one]['leader']}\n" for one in sorted(due)),
-            "after": "".join(f"{named(one)}: {due[one]['replicas'][0]}\n" for one in sorted(due)),
+            "before": "".join(f"{format_partition(one)}: {due[one]['leader']}\n" for one in sorted(due)),
+            "after": "".join(f"{format_partition(one)}: {due[one]['replicas'][0]}\n" for one in sorted(due)),
         }
     left, errors = (due if not module.check_mode else {}), {}
     while left:
@@ -125,7 +125,8 @@ def elected(module, admin):
             why = errors.get(first) or f"replicas {replicas}, in sync {isr}"
             raise NotElected(
                 f"{len(left)} partitions have another leader than the preferred one for "
-                f"{module.params['wait_timeout_s']:.0f} s, the first: {named(first)} is led by {leader} ({why}). Wait "
+                f"{module.params['wait_timeout_s']:.0f} s, the first: {format_partition(first)} is led by {leader} "
+                f"({why}). Wait "
                 "until its replicas are in sync, and run again (QS-ADMIN-007)"
             )
         time.sleep(POLL_S if left else 0)

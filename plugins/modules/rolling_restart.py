@@ -484,7 +484,7 @@ def require_no_throttles(module):
         configs, unread = {}, [str(error)]
     if unread:  # a roll may be what repairs a broker that hangs
         module.warn(f"whether replication is throttled could not be read: {shown(unread)}")
-    found = reassignment.left_throttles(configs, ",".join(map(str, connections.bootstrap)))
+    found = reassignment.report_left_throttles(configs, ",".join(map(str, connections.bootstrap)))
     if not found:
         return
     seen, do, slow = found

@@ -154,7 +154,7 @@ def main():
 def binaries(module):
     """Return the first step: the order of the restarts."""
     given, facts, in_zookeeper_mode = situation(module)
-    hosts = upgrade.of_facts(facts["nodes"], given["homes"])
+    hosts = upgrade.hosts_from_facts(facts["nodes"], given["homes"])
     finalized, announced, capped = {}, {}, []
     if not in_zookeeper_mode:
         seen = gathered(module)
@@ -166,18 +166,20 @@ def binaries(module):
         wanted = upgrade.highest_level(given["to"], announced)
         capped = of_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
-    plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
+    plan = upgrade.plan_binaries(hosts, given["to"], in_zookeeper_mode, upgrade.find_removed_keys(files, given["to"]))
     # A process that does not answer is restarted, whatever it runs
     plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
-    by_home = {"ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
+    by_home = {"ahead": kafka_homes.find_switched_ahead(homes), "by_hook": kafka_homes.find_hook_hosts(homes)}
     return {**plan._asdict(), "capped": capped, **by_home}
 
 
 def settled(module):
     """Return {} when every node runs the release; fail the module otherwise."""
     given, facts, in_zookeeper_mode = situation(module)
-    left = upgrade.left(upgrade.of_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode)
+    left = upgrade.explain_left(
+        upgrade.hosts_from_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode
+    )
     if left:
         module.fail_json(
             msg=f"the change to Kafka {given['to']} is not done: {'. '.join(left)}. Run again (QS-RESTART-004)"
@@ -188,10 +190,10 @@ def settled(module):
 def versions(module):
     """Return the second step: what raises the versions in use."""
     given, facts, in_zookeeper_mode = situation(module)
-    hosts = upgrade.of_facts(facts["nodes"], {})
+    hosts = upgrade.hosts_from_facts(facts["nodes"], {})
     nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
     nothing["capped"] = []
-    left = upgrade.not_upgraded(hosts, given["to"], in_zookeeper_mode)
+    left = upgrade.find_not_upgraded(hosts, given["to"], in_zookeeper_mode)
     if left:
         module.fail_json(
             msg=f"{', '.join(left)} do not run Kafka {given['to']} yet, so the versions in use stay. Run this playbook "
@@ -208,7 +210,7 @@ def versions(module):
     ]
     found = {**nothing, "needed": needed, "confirmed": given["token"] == needed}
     if in_zookeeper_mode:
-        due = upgrade.protocol_due(hosts, given["to"])
+        due = upgrade.find_due_protocols(hosts, given["to"])
         if not due:
             return nothing
         brokers = [host for host, one in hosts.items() if one.role == transitions.BROKER]
@@ -235,7 +237,9 @@ def of_registrations(module, facts, now, wanted):
     if wanted <= now:
         return []
     bootstrap = ",".join(map(str, module.connections.bootstrap))
-    return registrations.capped(registrations.gone(facts["nodes"]), module.params["to"], now, wanted, bootstrap)
+    return registrations.explain_cap(
+        registrations.find_gone(facts["nodes"]), module.params["to"], now, wanted, bootstrap
+    )
 
 
 def situation(module):

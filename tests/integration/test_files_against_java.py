@@ -333,12 +333,12 @@ def test_what_is_read_as_a_reassignment_kafkas_command_reads_so(java):
         except java_files.Rejected:
             read = None
         try:
-            own = reassignment.parsed(json.loads(text))
+            own = reassignment.parse(json.loads(text))
         except reassignment.ReassignmentError:
             own = None
         if own and all(own.values()):
             assert read is not None, f"seed {SEED}, {number}: accepted, and Kafka rejects it: {text}"
-            assert {reassignment.named(key): str(list(value)) for key, value in own.items()} == read, (
+            assert {reassignment.format_partition(key): str(list(value)) for key, value in own.items()} == read, (
                 SEED,
                 number,
                 text,

@@ -343,7 +343,7 @@ def test_a_link_that_was_switched_ahead_goes_back_to_what_the_process_runs(made)
     found = home_link.read(str(node.home), str(node.directory / f"kafka-{NEW}"), "kafka", str(node.file))
     assert found["running"] == {"path": str(node.directory / f"kafka-{OLD}"), "version": OLD, "exists": True}
     assert kafka_homes.refusals("b2", OLD, found, NEW, must=True) == []
-    assert kafka_homes.ahead({"b2": found})["b2"]["runs"].endswith(OLD)
+    assert kafka_homes.find_switched_ahead({"b2": found})["b2"]["runs"].endswith(OLD)
     record = node.upgrade()
     assert record["outcome"] == "reverted" and node.version() == OLD, record["message"]
     assert node.target() == f"kafka-{OLD}"

@@ -26,7 +26,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
     Partition,
     Step,
     Throttle,
-    named,
+    format_partition,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
@@ -53,10 +53,10 @@ def legacy(data: bytes | None) -> str | None:
     if data is None:
         return None
     try:
-        found = reassignment.parsed(json.loads(data))
+        found = reassignment.parse(json.loads(data))
     except (ValueError, reassignment.ReassignmentError):
         return "its content is malformed"
-    return f"{len(found)} partitions ({shown(list(map(named, sorted(found))))})"
+    return f"{len(found)} partitions ({shown(list(map(format_partition, sorted(found))))})"
 
 
 class Throttles:
@@ -111,7 +111,7 @@ class Throttles:
 
     def foreign(self, steps: Iterable[Step]) -> List[Throttle]:
         """Return the throttles at the brokers and topics of these steps that the record does not have."""
-        return reassignment.foreign(self.values, self._current(self._resources(steps)))
+        return reassignment.find_foreign_throttles(self.values, self._current(self._resources(steps)))
 
     def throttle(self, steps: Iterable[Step], rate: int | None, mode: str) -> Dict[str, Any]:
         """Throttle these steps; return what was set. Call it while `exclusive`.
@@ -121,7 +121,7 @@ class Throttles:
         """
         moving = [one for one in steps if one.state != reassignment.DONE]
         current = self._current(self._resources(moving))
-        others = reassignment.foreign(self.values, current)
+        others = reassignment.find_foreign_throttles(self.values, current)
         if others and mode == REFUSED:
             raise reassignment.ReassignmentError(
                 f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
@@ -141,7 +141,7 @@ class Throttles:
                     changes.setdefault(resource, {})[key] = value
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
-            self.values = reassignment.remembered(self.values, ours, base)
+            self.values = reassignment.update_record(self.values, ours, base)
         self.own(one.partition for one in moving)
         for one in others:
             if one.key not in wanted.get((one.kind, one.name), {}):
@@ -188,7 +188,7 @@ class Throttles:
         reachable = [one for one in self.values if self._alive(one)]
         dead = [one for one in self.values if not self._alive(one)]
         current = self._current({(one["type"], one["name"]) for one in reachable})
-        changes, left = reassignment.restored(reachable, current)
+        changes, left = reassignment.plan_throttle_removal(reachable, current)
         errors = self._alter(changes)
         self.values = dead + [one for one in reachable if (one["type"], one["name"]) in errors]
         if self.values:
@@ -274,7 +274,8 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     listed, flying = shown([str(one) for one in found]), list(unknown)
     if mode == RESTORED and flying:
         return (
-            f"{len(flying)} partitions are in flight ({shown(list(map(named, sorted(flying))))}) under throttles that "
+            f"{len(flying)} partitions are in flight ({shown(list(map(format_partition, sorted(flying))))}) under "
+            "throttles that "
             f"this host has not set: {listed}. Throttles of that move would have no owner if they were restored after "
             "it. Wait for its end (QS-ADMIN-002)"
         )
@@ -282,8 +283,8 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
         return None
     return (
         f"{len(found)} throttles are set that this host has not set: {listed}. If they are of a move, wait for its "
-        f"end. To remove them: {reassignment.removal(found, bootstrap)}. To move under them and restore them, set "
-        "foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them "
+        f"end. To remove them: {reassignment.removal_commands(found, bootstrap)}. To move under them and restore them, "
+        "set foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them "
         "over (QS-ADMIN-002)"
     )
 
@@ -366,13 +367,18 @@ def wait(
         if not error:
             replicas = {one: admin.partitions[one]["replicas"] for one in targets if one in admin.partitions}
             sight = watch.see(now, targets, replicas, flying, seen)
-            common = {"waited_s": round(now - watch.began, 3), "progress": seen, "gone": list(map(named, sight.gone))}
+            common = {
+                "waited_s": round(now - watch.began, 3),
+                "progress": seen,
+                "gone": list(map(format_partition, sight.gone)),
+            }
             if sight.done and not sight.elsewhere:
                 return {"done": True, **common}
             if sight.done:
                 first = sight.elsewhere[0]
                 raise Stalled(
-                    f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {named(first)} has "
+                    f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {format_partition(first)} "
+                    "has "
                     f"{replicas[first]}, and {list(targets[first])} was asked for. Someone has cancelled or changed "
                     f"it. Last seen: {watch.text}. Run again to move it (QS-ADMIN-006)"
                 )

@@ -128,7 +128,9 @@ def end(cluster, state_dir, kill_at=None):
 def test_a_run_that_is_killed_twice_leaves_nothing_after_the_third(cluster, tmp_path, first, second):
     move(cluster, str(tmp_path), T0, RATE_A, kill_at=first)
     if cluster.flying:
-        assert reassignment.throttled(cluster.configs([(BROKER, "1"), (TOPIC, "t")], reassignment.THROTTLES)) == ["t"]
+        assert reassignment.find_throttled_topics(
+            cluster.configs([(BROKER, "1"), (TOPIC, "t")], reassignment.THROTTLES)
+        ) == ["t"]
         assert end(cluster, str(tmp_path)) is None, "it stays while its partition is in flight"
     cluster.flying.clear()
     end(cluster, str(tmp_path), kill_at=second)

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import Partition, named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import (
+    Partition,
+    format_partition,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
 
 SETTLE_S = 30.0  # brokers learn of the end of a reassignment after the controller
@@ -78,7 +81,7 @@ class Watch:
         final = [partition for partition, since in self._odd.items() if now - since >= SETTLE_S]
         gone = [partition for partition in final if partition not in replicas]
         elsewhere = [partition for partition in final if partition in replicas]
-        self.text = _words(seen, flying, gone, elsewhere)
+        self.text = _describe(seen, flying, gone, elsewhere)
         return Sight(not flying and len(final) == len(self._odd), gone, elsewhere)
 
     def stalled(self, now: float, bound_s: float, error: str = "") -> str | None:
@@ -97,12 +100,14 @@ def _last(text: str, error: str) -> str:
     return f"{text}; the last reading failed: {error}" if error else text
 
 
-def _words(
+def _describe(
     seen: Mapping[str, Any], flying: Mapping[Partition, Any], gone: Sequence[Partition], elsewhere: Sequence[Partition]
 ) -> str:
     left = "" if seen["bytes_left"] is None else f", {seen['bytes_left']} bytes left at {seen['bytes_per_s']} bytes/s"
     eta = f", about {seen['eta_s']} s" if seen["eta_s"] is not None else ""
-    listed = shown([f"{named(partition)} adds {flying[partition]['adding']}" for partition in sorted(flying)])
+    listed = shown(
+        [f"{format_partition(partition)} adds {flying[partition]['adding']}" for partition in sorted(flying)]
+    )
     text = f"{seen['partitions_left']} partitions left{left}{eta}" + (f" ({listed})" if flying else "")
-    text += f"; no longer exist: {shown(list(map(named, gone)))}" if gone else ""
-    return text + (f"; ended elsewhere: {shown(list(map(named, elsewhere)))}" if elsewhere else "")
+    text += f"; no longer exist: {shown(list(map(format_partition, gone)))}" if gone else ""
+    return text + (f"; ended elsewhere: {shown(list(map(format_partition, elsewhere)))}" if elsewhere else "")

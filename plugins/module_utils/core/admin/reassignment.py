@@ -65,12 +65,12 @@ class Throttle(NamedTuple):
         return f"{'topic' if self.kind == TOPIC else 'broker'} {self.name or '(default)'}: {self.key}={self.value}"
 
 
-def named(partition: Partition) -> str:
+def format_partition(partition: Partition) -> str:
     """Return a partition as people write it."""
     return f"{partition[0]}-{partition[1]}"
 
 
-def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
+def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
     """Return {partition: replicas} of a reassignment as kafka-reassign-partitions writes it; raise ReassignmentError.
 
     `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. An entry without replicas, which
@@ -78,33 +78,35 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
     makes of a template.
     """
     if not isinstance(content, Mapping):
-        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM} (QS-ADMIN-004)")
+        raise ReassignmentError(f"the reassignment is {_describe_type(content)}. {_FORM} (QS-ADMIN-004)")
     version = content.get("version", 1)
     if isinstance(version, bool) or version != 1 or not isinstance(version, int):
         raise ReassignmentError(
-            f"version is {_typed(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
+            f"version is {_describe_type(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
         )
     found: Dict[Partition, Tuple[int, ...]] = {}
-    for index, entry in enumerate(_listed(content.get("partitions"), "partitions")):
+    for index, entry in enumerate(_require_list(content.get("partitions"), "partitions")):
         where = f"partitions[{index}]"
         if not isinstance(entry, Mapping):
-            raise ReassignmentError(f"{where} is {_typed(entry)}. {_FORM} (QS-ADMIN-004)")
+            raise ReassignmentError(f"{where} is {_describe_type(entry)}. {_FORM} (QS-ADMIN-004)")
         topic = entry.get("topic")
         if not isinstance(topic, str) or not topic:
-            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic (QS-ADMIN-004)")
-        key = topic, _number(entry.get("partition"), f"{where}.partition", texts)
-        listed = _listed(entry["replicas"], f"{where}.replicas") if "replicas" in entry else []
-        replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
+            raise ReassignmentError(
+                f"{where}.topic is {_describe_type(topic)}. It must be the name of a topic (QS-ADMIN-004)"
+            )
+        key = topic, _require_number(entry.get("partition"), f"{where}.partition", texts)
+        listed = _require_list(entry["replicas"], f"{where}.replicas") if "replicas" in entry else []
+        replicas = tuple(_require_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
-            raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
+            raise ReassignmentError(f"{format_partition(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
         if len(set(replicas)) != len(replicas):
             raise ReassignmentError(
-                f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
+                f"{format_partition(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
             )
-        directories = _listed(entry["log_dirs"], f"{where}.log_dirs") if "log_dirs" in entry else []
+        directories = _require_list(entry["log_dirs"], f"{where}.log_dirs") if "log_dirs" in entry else []
         if any(directory != "any" for directory in directories):
             raise ReassignmentError(
-                f"{named(key)} names log directories, and moves between directories are not supported. Use "
+                f"{format_partition(key)} names log directories, and moves between directories are not supported. Use "
                 "'any' (QS-ADMIN-004)"
             )
         if "log_dirs" in entry and len(directories) != len(replicas):
@@ -121,7 +123,7 @@ _LARGEST = (1 << 31) - 1
 _DIGITS = re.compile(r"[0-9]+")
 
 
-def _typed(value: object) -> str:
+def _describe_type(value: object) -> str:
     """Return a value with its type in JSON's words."""
     if value is None:
         return "null or missing"
@@ -131,23 +133,23 @@ def _typed(value: object) -> str:
     return f"{kind}, {text if len(text) <= 60 else text[:60] + '...'}"
 
 
-def _listed(value: object, where: str) -> list:
+def _require_list(value: object, where: str) -> list:
     if not isinstance(value, list):
-        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list (QS-ADMIN-004)")
+        raise ReassignmentError(f"{where} is {_describe_type(value)}. It must be a list (QS-ADMIN-004)")
     return value
 
 
-def _number(value: object, where: str, texts: bool) -> int:
+def _require_number(value: object, where: str, texts: bool) -> int:
     if texts and isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise ReassignmentError(
-            f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST} (QS-ADMIN-004)"
+            f"{where} is {_describe_type(value)}. It must be an integer from 0 to {_LARGEST} (QS-ADMIN-004)"
         )
     return value
 
 
-def written(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
+def render(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
     """Return a reassignment as kafka-reassign-partitions reads it."""
     return {
         "version": 1,
@@ -197,20 +199,22 @@ def refusal(
     for step in begun:
         if not step.wanted:
             return (
-                f"{named(step.partition)} has no replicas in this reassignment. Give its wanted replicas (QS-ADMIN-001)"
+                f"{format_partition(step.partition)} has no replicas in this reassignment. Give its wanted replicas "
+                "(QS-ADMIN-001)"
             )
         if step.adding and not alive.intersection(step.has):
             return (
-                f"{named(step.partition)} has no live replica from which {_brokers(step.adding)} could copy: its "
+                f"{format_partition(step.partition)} has no live replica from which {_format_brokers(step.adding)} "
+                "could copy: its "
                 f"replicas are {list(step.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
             )
         dead = [broker for broker in step.adding if broker not in alive]
         if dead:
             return (
-                f"{named(step.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
-                f"{sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
+                f"{format_partition(step.partition)} would move to {_format_brokers(dead)}, not alive in this cluster. "
+                f"Live brokers are {sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
             )
-    fewer = shrunk(begun)
+    fewer = find_shrinking(begun)
     if fewer and shrink != shrink_token(fewer):
         listed = _few(list(map(_change, fewer)))
         return (
@@ -221,8 +225,8 @@ def refusal(
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
-            f"{len(other)} partitions are in flight already ({_few(list(map(named, other)))}). Wait until they are "
-            "done, set additional: true to start more, or cancel them with state: cancelled (QS-ADMIN-001)"
+            f"{len(other)} partitions are in flight already ({_few(list(map(format_partition, other)))}). Wait until "
+            "they are done, set additional: true to start more, or cancel them with state: cancelled (QS-ADMIN-001)"
         )
     if legacy and not additional:
         return (
@@ -232,45 +236,45 @@ def refusal(
     return None
 
 
-def shrunk(found: Iterable[Step]) -> List[Step]:
+def find_shrinking(found: Iterable[Step]) -> List[Step]:
     """Return the steps that leave a partition fewer replicas than it has."""
     return [step for step in found if len(step.wanted) < len(step.has)]
 
 
 def _change(step: Step) -> str:
-    return f"{named(step.partition)} from {len(step.has)} to {len(step.wanted)}"
+    return f"{format_partition(step.partition)} from {len(step.has)} to {len(step.wanted)}"
 
 
 def shrink_token(fewer: Iterable[Step]) -> str:
     """Return the token that accepts fewer replicas: of these partitions, from and to these numbers."""
-    text = ",".join(sorted(f"{named(step.partition)}:{len(step.has)}:{len(step.wanted)}" for step in fewer))
+    text = ",".join(sorted(f"{format_partition(step.partition)}:{len(step.has)}:{len(step.wanted)}" for step in fewer))
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def shown(found: Sequence[Step]) -> Dict[str, str]:
+def diff(found: Sequence[Step]) -> Dict[str, str]:
     """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
     before, after = [], []
     for step in found:
         if step.state in (START, OTHER_WAY):
-            before.append(f"{named(step.partition)}: R {list(step.replicas)}\n")
+            before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
             after.append(
-                f"{named(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
+                f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
                 f"removing {list(step.removing)}\n"
             )
     return {"before": "".join(before), "after": "".join(after)}
 
 
-def shown_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Dict[str, str]:
+def diff_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Dict[str, str]:
     """Return R, adding and removing of reassignments that are cancelled, as Ansible shows a difference."""
     before, after = [], []
     for partition, moving in sorted(ended.items()):
         replicas, adding, removing = (list(moving[key]) for key in ("replicas", "adding", "removing"))
-        before.append(f"{named(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
-        after.append(f"{named(partition)}: R {[replica for replica in replicas if replica not in adding]}\n")
+        before.append(f"{format_partition(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
+        after.append(f"{format_partition(partition)}: R {[replica for replica in replicas if replica not in adding]}\n")
     return {"before": "".join(before), "after": "".join(after)}
 
 
-def broker_id(text: str) -> int:
+def parse_broker_id(text: str) -> int:
     """Return the id that a text is. Raises ReassignmentError."""
     try:
         return int(text)
@@ -313,7 +317,7 @@ def throttles(
     return changes
 
 
-def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
+def update_record(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
     """Return the record of throttles with these `changes` in it: [{type, name, key, ours, former}].
 
     `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
@@ -330,13 +334,13 @@ def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: C
     return [kept[key] for key in sorted(kept)]
 
 
-def foreign(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
+def find_foreign_throttles(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
     """Return the throttles among the `current` values that are not those of the record."""
     ours = {(throttle["type"], throttle["name"], throttle["key"]): throttle["ours"] for throttle in record}
-    return [throttle for throttle in throttles_in(current) if throttle.value not in ours.get(throttle[:3], ())]
+    return [throttle for throttle in find_throttles(current) if throttle.value not in ours.get(throttle[:3], ())]
 
 
-def throttles_in(configs: Configs) -> List[Throttle]:
+def find_throttles(configs: Configs) -> List[Throttle]:
     """Return all replication throttles among these values."""
     return [
         Throttle(kind, name, key, values[key])
@@ -346,7 +350,7 @@ def throttles_in(configs: Configs) -> List[Throttle]:
     ]
 
 
-def throttled(configs: Configs) -> List[str]:
+def find_throttled_topics(configs: Configs) -> List[str]:
     """Return the topics where both halves of a throttle meet: listed replicas, and the rate of one of their brokers."""
     found = set()
     for rate, replicas in zip(RATES, REPLICAS):
@@ -359,25 +363,28 @@ def throttled(configs: Configs) -> List[str]:
     return sorted(found)
 
 
-def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
+def report_left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
     """Return what throttles are set, what to do, and whether they slow replicas down now; None without any.
 
     Half a throttle, a rate without replicas or replicas without a rate, slows nothing down until the other half comes.
     """
-    found = throttles_in(configs)
+    found = find_throttles(configs)
     if not found:
         return None
-    slow = throttled(configs)
+    slow = find_throttled_topics(configs)
     seen = _few([str(throttle) for throttle in found])
     if slow:
         seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
     else:
         seen += ". They slow nothing down yet: one half of the throttle, rate or replicas, is missing"
-    do = f"wait for the end of the move that set them. If none is in flight, remove them: {removal(found, bootstrap)}"
+    do = (
+        "wait for the end of the move that set them. If none is in flight, remove them: "
+        f"{removal_commands(found, bootstrap)}"
+    )
     return seen, do, bool(slow)
 
 
-def removal(found: Iterable[Throttle], bootstrap: str) -> str:
+def removal_commands(found: Iterable[Throttle], bootstrap: str) -> str:
     """Return the commands that remove throttles, to be pasted into a shell."""
     names: Dict[Tuple[int, str], List[str]] = {}
     keys: Dict[Resource, List[str]] = {}
@@ -398,7 +405,7 @@ def removal(found: Iterable[Throttle], bootstrap: str) -> str:
     return "; ".join(commands)
 
 
-def restored(
+def plan_throttle_removal(
     record: Sequence[Mapping[str, Any]], current: Configs
 ) -> Tuple[Dict[Resource, Dict[str, str | None]], List[str]]:
     """Return the changes that remove our throttles, and what is left because someone else has changed it since."""
@@ -432,7 +439,7 @@ def drain(
             f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the "
             "id (QS-ADMIN-005)"
         )
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     moved = {}
     for partition, replicas in sorted(assignments.items()):
         if broker not in replicas:
@@ -441,8 +448,8 @@ def drain(
         choices = [candidate for candidate in racks if candidate != broker and candidate not in replicas]
         if not choices:
             raise ReassignmentError(
-                f"{named(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster has "
-                f"{len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
+                f"{format_partition(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster "
+                f"has {len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
                 "first (QS-ADMIN-005)"
             )
         used = [racks.get(replica) for replica in others]
@@ -468,14 +475,14 @@ def add(
             raise ReassignmentError(
                 "no broker is alive, so none can be added. Start a broker, then run again (QS-ADMIN-005)"
             )
-        load = _load(assignments, racks)
+        load = _count_replicas(assignments, racks)
         of_rack = rack_load(assignments, racks)
         broker = min(racks, key=lambda candidate: (of_rack[str(racks[candidate])], load[candidate], candidate))
     if broker not in racks:
         raise ReassignmentError(
             f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again (QS-ADMIN-005)"
         )
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     share = sum(load.values()) // len(racks)
     moved: Dict[Partition, List[int]] = {}
     of_broker: Dict[int, List[Partition]] = {}
@@ -507,7 +514,7 @@ def add(
 
 def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]) -> Dict[str, float]:
     """Return the replicas a broker, on average, of each rack; brokers without a rack form the rack 'None'."""
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     found: Dict[str, List[int]] = {}
     for broker, rack in racks.items():
         found.setdefault(str(rack), []).append(load[broker])
@@ -516,14 +523,14 @@ def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int
 
 def _may_give(replicas, giver, taker, racks):
     after = [taker if replica == giver else replica for replica in replicas]
-    return _spread(after, racks) >= _spread(replicas, racks)
+    return _count_racks(after, racks) >= _count_racks(replicas, racks)
 
 
-def _spread(replicas, racks):
+def _count_racks(replicas, racks):
     return len({racks.get(replica) or f"broker {replica}" for replica in replicas})
 
 
-def _load(assignments, racks):
+def _count_replicas(assignments, racks):
     load = dict.fromkeys(racks, 0)
     for replicas in assignments.values():
         for replica in replicas:
@@ -532,5 +539,5 @@ def _load(assignments, racks):
     return load
 
 
-def _brokers(ids: Sequence[int]) -> str:
+def _format_brokers(ids: Sequence[int]) -> str:
     return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, ids))

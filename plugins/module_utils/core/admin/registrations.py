@@ -33,7 +33,7 @@ class Gone(NamedTuple):
     supported: Range
 
 
-def gone(nodes: Mapping[str, NodeFacts]) -> Tuple[Gone, ...] | None:
+def find_gone(nodes: Mapping[str, NodeFacts]) -> Tuple[Gone, ...] | None:
     """Return the nodes that are gone, by the longest metadata log; None if no log could be read."""
     logs = [node.get("metadata_log") or {} for node in nodes.values()]
     logs = [log for log in logs if not log.get("error") and log.get("log_end_offset")]
@@ -50,7 +50,7 @@ def gone(nodes: Mapping[str, NodeFacts]) -> Tuple[Gone, ...] | None:
     return tuple(found)
 
 
-def capped(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, bootstrap: str) -> List[str]:
+def explain_cap(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, bootstrap: str) -> List[str]:
     """Return which nodes that are gone keep metadata.version below `wanted`, and what to do, as sentences.
 
     `now`: the finalized metadata.version; `bootstrap`: a broker's address for commands.
@@ -62,20 +62,20 @@ def capped(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, b
         ]
     return [
         f"{node.role} {node.node_id} is registered (record {node.offset} of the metadata log), and no host of the "
-        f"inventory has this id. {_supports(node)}, so Kafka does not raise it to {name_of(METADATA_VERSION, wanted)}. "
-        f"{_do(node, target, now, bootstrap)}"
+        f"inventory has this id. {_describe_support(node)}, so Kafka does not raise it to "
+        f"{name_of(METADATA_VERSION, wanted)}. {_suggest_fix(node, target, now, bootstrap)}"
         for node in found
         if not node.supported.lowest <= wanted <= node.supported.highest
     ]
 
 
-def _supports(node: Gone) -> str:
+def _describe_support(node: Gone) -> str:
     if not node.supported.highest:
         return f"It names no {METADATA_VERSION}"
     return f"It supports {METADATA_VERSION} {name_of(METADATA_VERSION, node.supported.highest)} at most"
 
 
-def _do(node: Gone, target: str, now: int, bootstrap: str) -> str:
+def _suggest_fix(node: Gone, target: str, now: int, bootstrap: str) -> str:
     command = f"bin/kafka-cluster.sh {{}} --bootstrap-server {bootstrap} --id {node.node_id}"
     if node.role == BROKER:
         return f"If it is gone for good, unregister it: {command.format('unregister')}"

@@ -57,7 +57,7 @@ class Binaries(NamedTuple):
     removed: Dict[str, Dict[str, str]]
 
 
-def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
+def hosts_from_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
     """Return the hosts of an upgrade."""
     return {
         host: Host(
@@ -71,11 +71,11 @@ def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, An
     }
 
 
-def binaries(
+def plan_binaries(
     hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool, removed_keys: Mapping[str, Mapping[str, str]]
 ) -> Binaries:
     """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     ready = [host for host, node in sorted(found.items()) if node.runs and node.version == target]
     idle = {host: node for host, node in hosts.items() if host not in found}
     switched = [host for host, node in sorted(idle.items()) if node.home["home"]["is_link"] and node.version != target]
@@ -87,10 +87,10 @@ def binaries(
     return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
 
 
-def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+def explain_left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
     """Return why an upgrade or downgrade is not done, one sentence a host; [] when every node runs the target and every
     other host has it."""
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     reasons = []
     for host, node in sorted(hosts.items()):
         if host in found and not node.runs:
@@ -102,7 +102,7 @@ def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> Lis
     return reasons
 
 
-def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
+def find_removed_keys(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
     """Return the keys of properties files that the target does not know, {host: {key: what to set instead, or ''}}.
 
     `files`: {host: properties}.
@@ -111,11 +111,11 @@ def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Di
     for host, values in sorted(files.items()):
         keys = sorted(releases.unknown_keys(target, values))
         if keys:
-            found[host] = {key: _instead(key, target) for key in keys}
+            found[host] = {key: _find_replacement(key, target) for key in keys}
     return found
 
 
-def _instead(key: str, target: str) -> str:
+def _find_replacement(key: str, target: str) -> str:
     """Return what to set in place of a key, '' if the target does not know that either."""
     more = _REPLACED_BY.get(key, "")
     return "" if releases.unknown_keys(target, more.split(" and ")) else more
@@ -144,7 +144,7 @@ def refusals(
             f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
             "then (QS-RESTART-004)"
         ]
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     reasons = [
         (
             f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has "
@@ -156,7 +156,9 @@ def refusals(
     for host, node in sorted(hosts.items()):
         reasons += kafka_homes.refusals(host, node.version, node.home, target, must=host in found)
         reasons += (
-            _of_java(host, node, target, release) if host in found or node.home.get("home", {}).get("is_link") else []
+            _check_java(host, node, target, release)
+            if host in found or node.home.get("home", {}).get("is_link")
+            else []
         )
     versions = sorted({node.version for node in found.values() if node.version and node.version != target})
     if len(versions) > 1:
@@ -166,21 +168,21 @@ def refusals(
             "first, or take it back: run this playbook with its version and directory (QS-RESTART-004)"
         )
     if in_zookeeper_mode:
-        return reasons + _over_protocol(found, target, release)
+        return reasons + _check_protocol(found, target, release)
     running = {releases.release(version) for version in versions} - {None}
     return reasons + levels.refusals(target, running, finalized, announced)
 
 
-def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
+def find_due_protocols(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
     """Return the brokers whose inter.broker.protocol.version is not the target's, {host: value}."""
     release = releases.release(target) or (0, 0)
     found = _protocols(hosts)
     return {host: releases.written(value) for host, value in sorted(found.items()) if value < release}
 
 
-def not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+def find_not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
     """Return the nodes that do not run the target."""
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     return [host for host, node in sorted(found.items()) if not node.runs or node.version != target]
 
 
@@ -201,7 +203,7 @@ def highest_level(target: str, announced: levels.Announced) -> int:
     return known[features.METADATA_VERSION].highest if features.METADATA_VERSION in known else 0
 
 
-def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
+def _find_restarted(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
     """Return the nodes that are restarted: in ZooKeeper mode, controllers need not run yet."""
     return {host: node for host, node in hosts.items() if node.role == BROKER or not in_zookeeper_mode or node.runs}
 
@@ -221,14 +223,14 @@ def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
     return any(other is not None and other > release for other in others)
 
 
-def _of_java(host: str, node: Host, target: str, release: Tuple[int, int]) -> List[str]:
+def _check_java(host: str, node: Host, target: str, release: Tuple[int, int]) -> List[str]:
     java = node.home.get("java")
     if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
         return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
     return []
 
 
-def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
+def _check_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
     protocols = _protocols(found)
     values = sorted(set(protocols.values()) - {release})
     if len(values) > 1:

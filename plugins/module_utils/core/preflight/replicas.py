@@ -90,7 +90,7 @@ def throttles(facts: Facts) -> Iterable[Finding]:
         for kind, entities in facts.metadata["configs"].items()
         for name, values in entities.items()
     }
-    found = reassignment.left_throttles(configs, facts.bootstrap)
+    found = reassignment.report_left_throttles(configs, facts.bootstrap)
     if found:
         seen, do, slow = found
         yield Finding(f"replication is throttled: {seen}", do, warns=not slow)
