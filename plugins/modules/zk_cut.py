@@ -324,8 +324,8 @@ def read(given):
     problems = []
     dead = {host: int(number) for host, number in given["dead"].items()}
     servers = {int(number): address for number, address in given["destination_servers"].items()}
-    found = list(ensemble_move.answering(dead, servers, {given["host"]: server["answering"]}))
-    found += ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
+    found = list(ensemble_move.check_dead_hosts(dead, servers, {given["host"]: server["answering"]}))
+    found += ensemble_cut.find_leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
     problems += [[one.seen, one.do] for one in found]
     if server["mode"]:
         answers = {word: own_zk_server.ask(values, word) for word in ("srvr", "mntr", "cons")}
@@ -339,8 +339,8 @@ def read(given):
             )
         zxid = _ZXID.search(answers["srvr"])
         server["zxid"] = int(zxid[1], 16) if zxid else None
-        server["znodes"] = ensemble_cut.znodes_of(answers["mntr"])
-        server["timeouts_ms"] = [one["timeout_ms"] for one in ensemble_cut.clients(answers["cons"])]
+        server["znodes"] = ensemble_cut.count_znodes(answers["mntr"])
+        server["timeouts_ms"] = [one["timeout_ms"] for one in ensemble_cut.parse_clients(answers["cons"])]
     if server["observes"]:
         why = service.systemd_error()
         if why:

@@ -251,15 +251,15 @@ def checked(module):
     """Return the verdict of a cut. Fail the module with all that is against the promotion."""
     given, began = module.params, time.monotonic()
     given["until"] = began + given["left_s"] - MARGIN_S
-    problems = ensemble_cut.not_promotable(given["hosts"], given["expected"])
+    problems = ensemble_cut.check_promotable(given["hosts"], given["expected"])
     notes = []
-    lost = ensemble_cut.unreachable_brokers(given["hosts"])
+    lost = ensemble_cut.find_unreachable_brokers(given["hosts"])
     for broker, by in sorted(lost.items()):
         text = f"broker {broker} was reached before the cut, and not since, from {shown(sorted(by))}"
         (problems if given["on_broker_failure"] == "heal" else notes).append(text)
     if problems:
         module.fail_json(msg=f"{'. '.join(problems)}. {HEAL}.")
-    unwatched = ensemble_cut.unwatched_brokers(given["hosts"], given["brokers"])
+    unwatched = ensemble_cut.find_unwatched_brokers(given["hosts"], given["brokers"])
     if unwatched:
         notes.append(
             f"no destination host reaches brokers {shown(unwatched)}, so nothing shows whether they fail during the cut"
@@ -274,10 +274,10 @@ def checked(module):
         )
     if found:
         module.fail_json(msg=f"{'. '.join(found)}. {HEAL}.")
-    order = kafka_writes.by_progress(last)
+    order = kafka_writes.sort_by_progress(last)
     return {
         "zxids": last,
-        "first": ensemble_cut.first_to_start(order, last, given["voters"] or len(last)),
+        "first": ensemble_cut.choose_first(order, last, given["voters"] or len(last)),
         "exact": bool(given["config_file"]),
         "notes": notes,
         "read_s": round(time.monotonic() - began, 3),
@@ -295,7 +295,7 @@ def not_written_since(module):
     found = [one for one in kafka_writes.writes(transactions, chroot, {}) if not one.ends_session]
     if found:
         module.fail_json(
-            msg=f"a client wrote to the source after the promotion: {kafka_writes.text_of(found[0])}, and "
+            msg=f"a client wrote to the source after the promotion: {kafka_writes.format_write(found[0])}, and "
             f"{len(found) - 1} more. The destination lacks that. Find the client in the source's cons, move it to the "
             "destination, and repeat there what it did. Then run quorumshift.kafka.zk_migrate again with "
             f"-e zk_migrate_accepted_zxid={found[-1].zxid} (QS-ZKMOVE-017)"
@@ -317,17 +317,17 @@ def exact(given, last):
     if owners is not None:
         least, owners = min(least, given["owners_zxid"]), {path: int(session) for path, session in owners.items()}
     transactions = zk_log.transactions(logs, least, snapshots)
-    lacking = kafka_writes.lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
+    lacking = kafka_writes.find_lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
     problems = []
     for host, of in sorted(lacking.items()):
         if not of.is_read:
             problems.append(f"this source server's log reaches 0x{logged:x}, its leader 0x{cut:x}")
         if of.writes:
-            first = kafka_writes.text_of(of.writes[0])
+            first = kafka_writes.format_write(of.writes[0])
             problems.append(f"{host} lacks {len(of.writes)} writes of Kafka, the first {first}")
         if of.late:
             problems.append(
-                f"a client wrote to the source after the cut: {kafka_writes.text_of(of.late[0])}. Find it in the "
+                f"a client wrote to the source after the cut: {kafka_writes.format_write(of.late[0])}. Find it in the "
                 "source's cons, and move it to the destination"
             )
     return list(dict.fromkeys(problems))
@@ -388,7 +388,7 @@ def bounded(given, last):
             "string (QS-ZKMOVE-011)"
         )
     newest = max(((max(one.czxid, one.mzxid, one.pzxid), path) for path, one in stats), default=(0, ""))
-    found = kafka_writes.bounded(last, newest[0], leader)
+    found = kafka_writes.compare_bounds(last, newest[0], leader)
     return [
         f"{host} is at 0x{last[host]:x}, and {newest[1]} of the source has 0x{newest[0]:x}"
         for host, one in sorted(found.items())

@@ -162,7 +162,7 @@ def planned(module):
             cons[str(server)] = zk_wire.four_letter(server, "cons", given["timeout"], context)
         except zk_wire.WireError as error:
             notes.append(f"the clients of source server {server} are unknown: {error}")
-    found = ensemble_cut.not_ready(given["hosts"], status, caught_up(module, context, status))
+    found = ensemble_cut.check_ready(given["hosts"], status, caught_up(module, context, status))
     found += list(ensemble_cut.source_clients(cons, addresses(brokers)))
     ids = {int(number) for number in given["destination_servers"]}
     found += list(ensemble_cut.foreign_sessions(sessions(module), ids))
@@ -180,7 +180,7 @@ def planned(module):
     plan = ensemble_cut.plan(timeouts, znodes, given["answer_s"])
     if given["budget_s"]:
         plan = plan._replace(budget_s=min(given["budget_s"], plan.budget_s))
-    found += list(ensemble_cut.too_long(plan))
+    found += list(ensemble_cut.check_length(plan))
     if found:
         module.fail_json(msg=refusal(found))
     if not given["readers"]:

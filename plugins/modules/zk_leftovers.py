@@ -119,7 +119,7 @@ def tops(client, chroot):
     for depth in range(len(names)):
         above = "/" + "/".join(names[:depth])
         paths = [f"{above.rstrip('/')}/{name}" for name in client.get_children(above)]
-        found += [path for path in paths if ensemble_trees.leftover_of(path, chroot) == path]
+        found += [path for path in paths if ensemble_trees.find_leftover(path, chroot) == path]
     return found
 
 
@@ -130,7 +130,7 @@ def require_own_ensemble(module, client, servers):
     /zookeeper/config does not show it: a server that starts loads that from its snapshot, as it was before.
     """
     ids = {int(number) for number in module.params["destination_servers"]}
-    creator = zk_sessions.creator(client.client_id[0])
+    creator = zk_sessions.creator_id(client.client_id[0])
     status = zk_servers.gather(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
     modes = {server: one["mode"] or "no server" for server, one in status.items()}
     if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:

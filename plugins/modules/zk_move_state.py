@@ -214,9 +214,11 @@ def unlike(given, dead):
     }
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     connect = parse_zookeeper_connect(given["destination_connect"])
-    found = list(ensemble_move.unlike(hosts, servers, connect, dead, given["direction"]))
+    found = list(ensemble_move.check_inventory(hosts, servers, connect, dead, given["direction"]))
     addresses = ensemble_move.addresses_of(dead, servers, [str(one.port) for one in connect.servers])
-    return found + list(ensemble_move.answering(dead, servers, {HERE: paths.answering(addresses, given["timeout"])}))
+    return found + list(
+        ensemble_move.check_dead_hosts(dead, servers, {HERE: paths.answering(addresses, given["timeout"])})
+    )
 
 
 if __name__ == "__main__":

@@ -140,8 +140,8 @@ def main():
         ValueError,
     ) as error:
         module.fail_json(msg=mask(f"{error}. Nothing was changed on this host."))
-    not_moved = list(zk_sessions.moved(broker, wanted, given["server_ids"]))
-    found = list(zk_sessions.before_restart(broker, wanted)) if given["state"] == "reachable" else not_moved
+    not_moved = list(zk_sessions.check_moved(broker, wanted, given["server_ids"]))
+    found = list(zk_sessions.check_restart(broker, wanted)) if given["state"] == "reachable" else not_moved
     texts = [sentences(one.seen, one.do) for one in found]
     if texts:
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed on this host.")

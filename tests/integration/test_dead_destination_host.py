@@ -189,7 +189,7 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
         assert client.exists("/topics") is None
         assert client.get("/brokers")[0] == b"last"
     leader = z4 if z4.mode() == "leader" else z5
-    assert ensemble_cut.followers_of(own_zk_server.ask(leader.values(), "mntr")) == 1
+    assert ensemble_cut.count_followers(own_zk_server.ask(leader.values(), "mntr")) == 1
     bed.living = ["z4", "z5", "z6"]
     refused = decide(bed, [])["msg"]
     assert "named dead in this move, and there again with old files: z6 (state none)" in refused
@@ -207,7 +207,7 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
         client.sync("/")
         assert client.get("/topics")[0] == b"of the destination"
     servers.wait_for(
-        lambda: ensemble_cut.followers_of(own_zk_server.ask(leader.values(), "mntr")) == 2, 60, "two follow"
+        lambda: ensemble_cut.count_followers(own_zk_server.ask(leader.values(), "mntr")) == 2, 60, "two follow"
     )
     assert decide(bed, [])["standing"] == "served"
 

@@ -167,7 +167,7 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     servers.wait_for(lambda: zk_files.last_zxid(log, log) >= cut, 60, "the follower has logged it")
     logged = zk_files.last_zxid(log, log)
     writes = list(kafka_writes.writes(zk_log.transactions(log, min(last.values()), log), "/prod/kafka"))
-    lacking = kafka_writes.lacking(writes, last, cut, logged)
+    lacking = kafka_writes.find_lacking(writes, last, cut, logged)
     assert lacking["z"].is_complete and not lacking["behind"].is_complete
 
     # a stopped observer is started, and catches up again

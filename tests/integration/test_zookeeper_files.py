@@ -289,10 +289,10 @@ def test_kafkas_writes_are_found_in_the_log(home):
             write(session.stop)
             write(lambda: client.delete(f"{ROOT}/topics/a"))
             stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
-            assert kafka_writes.newest(stats) == (writes[-1], f"{ROOT}/topics")
+            assert kafka_writes.find_newest(stats) == (writes[-1], f"{ROOT}/topics")
             write(lambda: client.set_acls(ROOT, [make_digest_acl("u", "p", all=True), *client.get_acls("/")[0]]))
             stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
-            assert kafka_writes.newest(stats)[0] == writes[-2]
+            assert kafka_writes.find_newest(stats)[0] == writes[-2]
             last = client.last_zxid
         directory = str(server.home / "data" / "version-2")
         servers.wait_for(lambda: files.last_zxid(directory, directory) > last, 60, "the end of the session is logged")

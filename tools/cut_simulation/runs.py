@@ -230,7 +230,7 @@ class Run:
         self.require_known()
         for host, server in found.items():
             if server["mode"] != "observer" or list(
-                ensemble_cut.leftovers(host.name, server["state"], server["rules"], server["works"])
+                ensemble_cut.find_leftovers(host.name, server["state"], server["rules"], server["works"])
             ):
                 raise Ended(f"{host.name} is not ready: {server}")
         try:
@@ -255,8 +255,8 @@ class Run:
         self.require(answers)
         last = {host.name: answer.value["last"] for host, answer in answers.items()}
         yield from self.check(last, DEADLINE_S - (self.world.now - began))
-        order = kafka_writes.by_progress(last)
-        first = ensemble_cut.first_to_start(order, last, len(self.world.hosts))
+        order = kafka_writes.sort_by_progress(last)
+        first = ensemble_cut.choose_first(order, last, len(self.world.hosts))
         answers = yield from self.everywhere(
             lambda host: ordered(self.name, "promote", {"zxids": last, "first": first}, PROMOTIONS, 10)
         )
@@ -278,7 +278,7 @@ class Run:
             for zxid, kind in enumerate(self.world.source, 1)
             if zxid > least and kind != "t"
         ]
-        lacking = kafka_writes.lacking(writes, last, cut, len(self.world.source))
+        lacking = kafka_writes.find_lacking(writes, last, cut, len(self.world.source))
         if self.world.now >= until:
             raise Ended("the check came too late")
         if not all(of.is_complete for of in lacking.values()):

@@ -282,7 +282,7 @@ def zk_cut_check(_world: World, _host: str, args: dict[str, Any], _check: bool) 
 def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     readers = args.get("readers") or [""]
     server = {"mode": "leader", "zxid": ZXID}
-    found = ensemble_cut.not_ready(args["hosts"], {"s1": server}, {})
+    found = ensemble_cut.check_ready(args["hosts"], {"s1": server}, {})
     if found:
         return {"failed": True, "msg": f"{'; '.join(finding.seen for finding in found)}. Nothing was changed."}
     times = {"deadline_s": 120.0, "estimate_s": 2.0, "start_s": 4.0, "timeout_ms": 18000}

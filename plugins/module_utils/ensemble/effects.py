@@ -281,7 +281,7 @@ class Effects:
             transactions = zk_log.transactions(logs, last, snapshots)
             for write in kafka_writes.writes(transactions, self.spec["chroot"], {}):
                 if not write.ends_session:
-                    return kafka_writes.text_of(write)
+                    return kafka_writes.format_write(write)
         except zk_log.ZooKeeperFileError as error:
             exposed = "the fence was missing and " if record.get("exposed") else ""
             return f"{ensemble_move.UNKNOWN}, since {exposed}{error}" if exposed or by_log_alone else ""
@@ -298,7 +298,7 @@ class Effects:
 
     def followers(self) -> int:
         try:
-            return ensemble_cut.followers_of(own_zk_server.ask(self._values(), "mntr"))
+            return ensemble_cut.count_followers(own_zk_server.ask(self._values(), "mntr"))
         except OSError:
             return 0
 
@@ -306,7 +306,7 @@ class Effects:
         """Return how many voters follow another destination server in sync that says it is the leader, 0 if none
         does."""
         answers = _everywhere(_monitor, [HostPort(host, port) for host, port in self.spec["clients"]])
-        return max((ensemble_cut.followers_of(text) for text in answers if ensemble_cut.leads(text)), default=0)
+        return max((ensemble_cut.count_followers(text) for text in answers if ensemble_cut.is_leader(text)), default=0)
 
     def reached(self) -> List[str]:
         """Return the brokers that accept a connection from here."""

@@ -86,7 +86,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
     found = list(zk_observer.findings(host, source, myid, destination))
     if found:
         raise JoinError(". ".join(sentences(one.seen, one.do) for one in found))
-    edits, dynamic_file, dynamic = zk_observer.changes(values, config_file, source.ensemble, destination)
+    edits, dynamic_file, dynamic = zk_observer.plan_changes(values, config_file, source.ensemble, destination)
     files = [File(_myid_file(values, config_file), None if host.myid is None else b"%d\n" % host.myid, b"%d\n" % myid)]
     if dynamic is not None:
         files.append(File(dynamic_file, _content(dynamic_file), dynamic))
@@ -124,13 +124,13 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     def asked(word: str) -> str:
         return zk_wire.four_letter(planned.address, word, given["timeout"], planned.own_context)
 
-    timeouts = [one["timeout_ms"] for one in ensemble_cut.clients(asked("cons"))]
+    timeouts = [one["timeout_ms"] for one in ensemble_cut.parse_clients(asked("cons"))]
     connect = given["destination_connect"]
     servers = parse_zookeeper_connect(connect).servers if connect else ()
     status = zk_servers.gather(servers, planned.own_context, given["timeout"])
     own = set(zk_cut_steps.own_entries(servers, _values(given["config_file"])))
     others = {server: one["mode"] for server, one in status.items() if server not in own}
-    found = list(ensemble_cut.not_restartable(timeouts, ensemble_cut.znodes_of(asked("mntr")), others))
+    found = list(ensemble_cut.check_restartable(timeouts, ensemble_cut.count_znodes(asked("mntr")), others))
     if found:
         raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host (QS-ZKMOVE-001)")
 
@@ -145,7 +145,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
 
     def joined() -> bool:
         seen["status"] = _status(planned.address, planned.own_context, given["timeout"])
-        seen["why"] = zk_observer.unjoined(seen["status"], wanted)
+        seen["why"] = zk_observer.explain_unjoined(seen["status"], wanted)
         return not seen["why"]
 
     def advances() -> bool:
@@ -155,7 +155,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
     try:
         restart_steps.wait(joined, restart_steps.Bound(given["join_timeout_s"]), lambda: "", advances)
     except restart_steps.RestartError:
-        hint = zk_observer.hints(service.journal(given["service"], 200))
+        hint = zk_observer.find_hints(service.journal(given["service"], 200))
         raise JoinError(
             f"{given['service']} runs and did not join the source for {given['join_timeout_s']:.0f} s: "
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run "
@@ -163,7 +163,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
         ) from None
     settings = zk_host.settings(_values(given["config_file"]), zk_host.arguments_of(given["config_file"]))
     # the JVM's options are known once it runs
-    found = list(zk_observer.of_settings(settings, given["config_file"], given["source_settings"]))
+    found = list(zk_observer.check_settings(settings, given["config_file"], given["source_settings"]))
     if found:
         texts = ". ".join(sentences(one.seen, one.do) for one in found)
         raise JoinError(f"{texts}. Then restart it: systemctl restart {given['service']} (QS-ZKMOVE-004)")
@@ -200,7 +200,9 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
     number = _content(_myid_file(values, config_file))
     myid = int(number) if number is not None and number.strip().isdigit() else None
     settings = zk_host.settings(values, zk_host.arguments_of(config_file))
-    return zk_observer.Host(config_file, values, settings, files, last, zk_observer.parse_ensemble(servers).members, myid, [])
+    return zk_observer.Host(
+        config_file, values, settings, files, last, zk_observer.parse_ensemble(servers).members, myid, []
+    )
 
 
 def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: int) -> list[dict]:
@@ -236,7 +238,7 @@ def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
             "again (QS-ZKMOVE-001)"
         )
     servers = parse_zookeeper_connect(given["zookeeper_connect"]).servers
-    return zk_observer.to_process(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
+    return zk_observer.required_zxid(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
 
 
 def _status(address: HostPort, context: Any, timeout: float) -> dict:

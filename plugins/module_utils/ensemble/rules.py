@@ -22,7 +22,7 @@ def read_rules(given: List[Any]) -> List[ensemble_cut.Rule]:
 def insert(rules: List[ensemble_cut.Rule]) -> None:
     """Put rules before all others. Raises CutError."""
     for rule in rules:
-        _run(ensemble_cut.inserted(rule))
+        _run(ensemble_cut.insert_command(rule))
 
 
 def missing(rules: List[ensemble_cut.Rule]) -> List[ensemble_cut.Rule]:
@@ -105,7 +105,9 @@ def _families() -> List[str]:
 def _blocked(family: str) -> List[str]:
     if not shutil.which("ip"):
         return []
-    return ensemble_cut.blocked_ports(_done(["ip", family, "rule", "show", "pref", ensemble_cut.BLOCK_PREF]).stdout)
+    return ensemble_cut.parse_blocked_ports(
+        _done(["ip", family, "rule", "show", "pref", ensemble_cut.BLOCK_PREF]).stdout
+    )
 
 
 def _run(command: List[str]) -> None:

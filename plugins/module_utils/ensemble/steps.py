@@ -63,7 +63,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
     addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolved(host, 0)]
     ports = client_ports(values)
     data = safe_files.read(given["config_file"])
-    changes = ensemble_cut.promotion(values, destination)
+    changes = ensemble_cut.promotion_changes(values, destination)
     connect = parse_zookeeper_connect(given["destination_connect"])
     brokers = [parse_host_port(one) for one in given["brokers"]]
     others = ensemble_cut.peers(destination, given["myid"])
@@ -98,7 +98,9 @@ def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
     values = values_of(config_file)
     dynamic = values.get("dynamicConfigFile")
-    return zk_observer.parse_ensemble(properties.parse(safe_files.read(dynamic), path=dynamic) if dynamic else values).members
+    return zk_observer.parse_ensemble(
+        properties.parse(safe_files.read(dynamic), path=dynamic) if dynamic else values
+    ).members
 
 
 def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:

@@ -24,7 +24,7 @@ MIGRATE_AGAIN = "run quorumshift.kafka.zk_migrate again"
 ROLL_BACK = "run quorumshift.kafka.zk_rollback"
 
 
-def standing(states: Mapping[str, str], unknown: bool = False) -> str:
+def locate_move(states: Mapping[str, str], unknown: bool = False) -> str:
     """Return where the move is, by the state of each destination host. `unknown`: whether there is a host whose state
     is not known, because it is dead, and that may have accepted a promotion.
 
@@ -74,15 +74,15 @@ def decide(
     where it was not read; `direction`: FORWARD, or BACK to the source; `dead`: hosts that the operator named dead,
     which are not in `hosts`; `cleaned`: hosts whose old files the operator gave up."""
     read = {host: cut for host, cut in hosts.items() if cut}
-    returned = _returned(read)
+    returned = _find_returned(read)
     members = {host: cut for host, cut in read.items() if host not in returned}
     states = {host: cut["state"] for host, cut in members.items()}
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     promoted = sorted(host for host, state in states.items() if state == PROMOTED)
     without = {name for host in accepted for name in members[host].get("dead") or ()}
     unknown = sorted(set(dead) - without)
-    where = standing(states, bool(unknown))
-    shown_by = _shows_that_all_accepted(members) if where == ROLLBACK and unknown else ""
+    where = locate_move(states, bool(unknown))
+    shown_by = _find_proof_of_acceptance(members) if where == ROLLBACK and unknown else ""
     if shown_by:
         where = FINISH
     findings = _findings(read, members, where, direction, hosts, unknown, len(dead))
@@ -91,7 +91,7 @@ def decide(
     add = [host for host in returned if where == SERVED and host in (*empty, *clean)]
     if not findings:
         old = {host: read[host] for host in returned if host not in empty}
-        findings = list(_of_returned(old, where)) if set(old) - set(clean) else []
+        findings = list(_check_returned(old, where)) if set(old) - set(clean) else []
     gone_before = sorted({name for cut in read.values() for name in cut.get("taken_back_without") or ()} & set(dead))
     if gone_before and where == JOIN and direction == FORWARD:
         findings.append(
@@ -125,7 +125,7 @@ def decide(
     )
 
 
-def _returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
+def _find_returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
     """Return the hosts that were left out of a promotion as dead, or whose promotion was taken back on all others, and
     that are there again with what they had then."""
     found = []
@@ -138,7 +138,7 @@ def _returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
     return sorted(found)
 
 
-def _shows_that_all_accepted(members: Mapping[str, Mapping[str, Any]]) -> str:
+def _find_proof_of_acceptance(members: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the host that shows that all hosts accepted their promotion, those that are dead now included; '' if none
     does. The order to open is given only then, and a write of Kafka is there only after it.
 
@@ -224,12 +224,12 @@ def _findings(
     if where == ROLLBACK and direction == FORWARD:
         named = f" with -e zk_migrate_dead_hosts={','.join(unknown)}" if unknown else ""
         return [
-            Finding(_partly(states, unknown), f"{ROLL_BACK}{named}: it takes these promotions back"),
+            Finding(_explain_partial(states, unknown), f"{ROLL_BACK}{named}: it takes these promotions back"),
         ]
     return []
 
 
-def _of_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Iterator[Finding]:
+def _check_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Iterator[Finding]:
     """Yield the hosts that were left out as dead, and are there again with their old files. A promotion that is under
     way ends or is taken back first."""
     if where in (FINISH, ROLLBACK):
@@ -254,7 +254,7 @@ def _notes(dead: Collection[str], where: str, shown_by: str) -> Iterator[str]:
         yield f"the destination serves without {names}: another host that fails takes Kafka's ZooKeeper away"
 
 
-def _partly(states: Mapping[str, str], unknown: Collection[str] = ()) -> str:
+def _explain_partial(states: Mapping[str, str], unknown: Collection[str] = ()) -> str:
     """Say what a promotion that not all hosts accepted means for Kafka. `unknown`: hosts that gave no answer."""
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     others = set(states) - set(accepted) - set(unknown)
@@ -270,17 +270,20 @@ def next_step(states: Mapping[str, str]) -> str:
     """Return how the operator goes on after a cut that failed. `states`: of the hosts that took part in it, UNKNOWN for
     one that gave no answer."""
     unknown = sorted(host for host, state in states.items() if state == UNKNOWN)
-    where = standing(states)
+    where = locate_move(states)
     dead = f"-e zk_migrate_dead_hosts={','.join(unknown)}" if unknown and 2 * len(unknown) < len(states) else ""
     if where == JOIN:
         return "Fix the cause and run again." + (f" If {', '.join(unknown)} is dead: {dead}." if dead else "")
     if where == ROLLBACK:
         more = f" If {', '.join(unknown)} is dead: with {dead}." if dead else ""
-        return f"{_partly(states, unknown)}. Run quorumshift.kafka.zk_rollback: it takes these promotions back.{more}"
+        return (
+            f"{_explain_partial(states, unknown)}. Run quorumshift.kafka.zk_rollback: it takes these promotions "
+            f"back.{more}"
+        )
     return "Run quorumshift.kafka.zk_migrate again: the run finishes the promotion."
 
 
-def unlike(
+def check_inventory(
     hosts: Mapping[str, Mapping[str, Any]],
     servers: Mapping[int, str],
     connect: ZkConnect,
@@ -317,9 +320,9 @@ def unlike(
             yield Finding(
                 f"zk_migrate_myid is {number} on {', '.join(owners)} (QS-ZKMOVE-008)", "give each host an id of its own"
             )
-    yield from _unlike_ids(set(servers), set(by_id))
+    yield from _check_ids(set(servers), set(by_id))
     known = {entry for found in hosts.values() for entry in found["entries"]}
-    of_dead = {name for number in dead.values() for name in _names(servers.get(number, ""))}
+    of_dead = {name for number in dead.values() for name in _host_names(servers.get(number, ""))}
     foreign = sorted(
         str(server) for server in connect.servers if str(server) not in known and server.host not in of_dead
     )
@@ -343,15 +346,15 @@ def unlike(
             "majority (QS-ZKMOVE-007)",
             "start hosts, or replace them with the same address and id, from empty directories",
         )
-    yield from answering(dead, servers, {host: found.get("answering") or () for host, found in hosts.items()})
+    yield from check_dead_hosts(dead, servers, {host: found.get("answering") or () for host, found in hosts.items()})
 
 
-def answering(
+def check_dead_hosts(
     dead: Mapping[str, int], servers: Mapping[int, str], seen: Mapping[str, Iterable[str]]
 ) -> Iterator[Finding]:
     """Yield the hosts that were named dead and are not. `seen`: {from where: addresses that answer}."""
     for host, number in sorted(dead.items()):
-        names = _names(servers.get(number, ""))
+        names = _host_names(servers.get(number, ""))
         found = [
             f"{address} from {where}"
             for where, addresses in sorted(seen.items())
@@ -376,13 +379,13 @@ def addresses_of(dead: Mapping[str, int], servers: Mapping[int, str], client_por
     return list(dict.fromkeys(found))
 
 
-def _names(address: str) -> List[str]:
+def _host_names(address: str) -> List[str]:
     """Return the host names or addresses in the address of a server."""
     parts = filter(None, address.partition(";")[0].split("|"))
     return [parse_host_port(part.rpartition(":")[0]).host for part in parts]
 
 
-def _unlike_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Finding]:
+def _check_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Finding]:
     for number in sorted(set(servers) - set(hosts)):
         yield Finding(
             f"zk_migrate_destination_servers has server {number}, and no host of the group zookeeper_destination has "

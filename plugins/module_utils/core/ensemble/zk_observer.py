@@ -90,7 +90,7 @@ def quorum_address(member: Member) -> str:
     return member.address.partition("|")[0].rpartition(":")[0]
 
 
-def lines(source: Ensemble, destination: Mapping[int, str]) -> Dict[str, str]:
+def server_lines(source: Ensemble, destination: Mapping[int, str]) -> Dict[str, str]:
     """Return the server lines of an observer: the source's members, and all destination servers as observers."""
     of_source = {
         f"server.{number}": f"{member.address}:{'observer' if member.observes else 'participant'}"
@@ -106,7 +106,7 @@ double, up to 60 s by default (FastLeaderElection): after a healed cut of 9 s th
 sessions ended."""
 
 
-def changes(
+def plan_changes(
     values: Mapping[str, str], config_file: str, source: Ensemble, destination: Mapping[int, str]
 ) -> Tuple[Dict[str, str | None], str, bytes | None]:
     """Return the changes to zoo.cfg that make its server an observer, and path and content of its dynamic file (None if
@@ -116,7 +116,7 @@ def changes(
     observers have the same version as the suffix of a dynamic file, and reconfigEnabled off: with it on, ZooKeeper
     would rewrite the file without them.
     """
-    servers = lines(source, destination)
+    servers = server_lines(source, destination)
     dynamic = f"{config_file}.dynamic.{source.version:x}"
     wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trimmed(key))}
     wanted.update({**OF_OBSERVERS, "reconfigEnabled": "false"})
@@ -139,10 +139,10 @@ def is_observer_of(host: Host, myid: int, source: Ensemble) -> bool:
 
 def findings(host: Host, source: Source, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
     """Yield what prevents that the host joins the source as an observer, all at once."""
-    yield from _of_source(source)
-    yield from _of_ids(source.ensemble, myid, destination)
-    yield from _of_data(host, source, myid)
-    yield from of_settings(host.settings, host.config_file, source.settings)
+    yield from _check_source(source)
+    yield from _check_ids(source.ensemble, myid, destination)
+    yield from _check_data(host, source, myid)
+    yield from check_settings(host.settings, host.config_file, source.settings)
     for connection in host.unreachable:
         # a server that does not run refuses, and only the leader listens on its quorum port
         if connection["reason"] != "refused" or connection["kind"] == "leader":
@@ -154,7 +154,7 @@ def findings(host: Host, source: Source, myid: int, destination: Mapping[int, st
             )
 
 
-def _of_source(source: Source) -> Iterator[Finding]:
+def _check_source(source: Source) -> Iterator[Finding]:
     down = sorted(server for server, answer in source.status.items() if answer["error"])
     if down:
         yield Finding(
@@ -204,7 +204,7 @@ def _of_source(source: Source) -> Iterator[Finding]:
         )
 
 
-def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
+def _check_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
     own = destination.get(myid)
     if own is None:
         yield Finding(
@@ -249,7 +249,7 @@ def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iter
         yield Finding(f"the address {twice[0]} is of two servers (QS-ZKMOVE-002)", "correct destination_servers")
 
 
-def _of_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
+def _check_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
     if not host.files:
         return
     if not is_observer_of(host, myid, source.ensemble):
@@ -272,7 +272,7 @@ def _is_on(settings: Mapping[str, str], key: str, default: str = "false") -> boo
     return settings.get(key, default).strip().lower() == "true"
 
 
-def of_settings(
+def check_settings(
     settings: Mapping[str, str], config_file: str, of_source: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Finding]:
     """Yield the settings with which this host must not be an observer, alone and beside the source's."""
@@ -287,12 +287,12 @@ def of_settings(
             "move (QS-ZKMOVE-004)",
             "remove it from the file",
         )
-    yield from _kerberos("this host", settings)
+    yield from _check_kerberos("this host", settings)
     for name, theirs in sorted(of_source.items()):
-        yield from _of_difference(settings, config_file, name, theirs)
+        yield from _check_differences(settings, config_file, name, theirs)
 
 
-def _kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
+def _check_kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
     if _is_on(settings, "quorum.auth.enableSasl") and settings.get("quorum.auth.kerberos.servicePrincipal"):
         yield Finding(
             f"{where} authenticates its quorum with Kerberos: the source rejects servers that its own configuration "
@@ -305,10 +305,10 @@ def _kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
 _SAME = ("quorum.auth.enableSasl", "sslQuorum", "skipACL", "DigestAuthenticationProvider.superDigest")
 
 
-def _of_difference(
+def _check_differences(
     own: Mapping[str, str], config_file: str, name: str, settings: Mapping[str, str]
 ) -> Iterator[Finding]:
-    yield from _kerberos(f"source host {name}", settings)
+    yield from _check_kerberos(f"source host {name}", settings)
     ours, theirs = (int(side.get("jute.maxbuffer") or str(DEFAULT_MAXBUFFER), 0) for side in (own, settings))
     if ours < theirs:
         yield Finding(
@@ -339,7 +339,7 @@ def _session_ms(settings: Mapping[str, str], key: str, ticks: int) -> int:
     return given if given != -1 else int(settings.get("tickTime") or 3000) * ticks
 
 
-def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
+def required_zxid(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the zxid of the last transaction that a server must have processed. `leader`: the leader's zxid.
 
     A leader that was just elected has the zxid 0 of its epoch, which is no transaction (Leader.lead). Its learners keep
@@ -350,7 +350,7 @@ def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
     return max((answer["zxid"] or 0 for answer in status.values() if answer["mode"] == "follower"), default=0)
 
 
-def unjoined(status: Mapping[str, Any], wanted: int) -> str:
+def explain_unjoined(status: Mapping[str, Any], wanted: int) -> str:
     """Return why a server is no observer that serves and has caught up with the zxid `wanted`; '' if it is."""
     if status["error"]:
         return f"it does not serve: {status['error']} (QS-ZKMOVE-005)"
@@ -361,7 +361,7 @@ def unjoined(status: Mapping[str, Any], wanted: int) -> str:
     return ""
 
 
-def hints(log: Iterable[str]) -> str:
+def find_hints(log: Iterable[str]) -> str:
     """Return what an observer's log says of why it does not join, '' if nothing is known."""
     text = "\n".join(log)
     for sign, hint in (

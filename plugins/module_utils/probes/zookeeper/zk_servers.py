@@ -42,7 +42,7 @@ def creators(servers: Iterable[HostPort], security: ZkSecurity | None, timeout: 
     def creator(server: HostPort) -> int | None:
         try:
             with zk_wire.ZkConnection(ZkConnect((server,), ""), security, timeout) as client:
-                return zk_sessions.creator(client.session)
+                return zk_sessions.creator_id(client.session)
         except WireError:
             return None
 

@@ -88,7 +88,7 @@ class Shell:
         if state != cut_host.NONE:
             (self.home / "state").write_text(f"{state}\n")
         if rules:
-            assert self.run("\n".join(" ".join(ensemble_cut.inserted(one)) for one in RULES)) == 0
+            assert self.run("\n".join(" ".join(ensemble_cut.insert_command(one)) for one in RULES)) == 0
             for family in ("-4", "-6"):
                 assert self.run(" ".join(ensemble_cut.ip_rule("add", "2181", family))) == 0
         if drop_in:

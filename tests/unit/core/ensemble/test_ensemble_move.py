@@ -188,13 +188,15 @@ def test_a_promotion_whose_majority_is_gone_is_not_finished():
 def test_a_dead_host_is_silent_and_no_broker_gets_its_name(connect, direction, answers, text):
     found = hosts(without=["z6"])
     found["z4"]["answering"] = list(answers)
-    findings = list(ensemble_move.unlike(found, SERVERS, ZkConnect(tuple(connect), "/kafka"), {"z6": 46}, direction))
+    findings = list(
+        ensemble_move.check_inventory(found, SERVERS, ZkConnect(tuple(connect), "/kafka"), {"z6": 46}, direction)
+    )
     assert (text in f"{findings[0].seen} {findings[0].do}") if text else findings == []
 
 
 def test_a_minority_goes_on_without_no_host():
     found = list(
-        ensemble_move.unlike(
+        ensemble_move.check_inventory(
             hosts(without=["z5", "z6"]), SERVERS, ZkConnect(tuple(CONNECT[:1]), ""), {"z5": 45, "z6": 46}
         )
     )
@@ -247,7 +249,7 @@ def hosts(*, without=(), **changes):
 
 
 def test_hosts_servers_and_connect_string_are_one_set():
-    assert list(ensemble_move.unlike(hosts(), SERVERS, KAFKA)) == []
+    assert list(ensemble_move.check_inventory(hosts(), SERVERS, KAFKA)) == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def test_hosts_servers_and_connect_string_are_one_set():
     ],
 )
 def test_what_is_not_one_set_is_named(found, servers, connect, text):
-    findings = list(ensemble_move.unlike(found, servers, ZkConnect(tuple(connect), "/kafka")))
+    findings = list(ensemble_move.check_inventory(found, servers, ZkConnect(tuple(connect), "/kafka")))
     assert any(text in finding.seen for finding in findings)
     assert all(finding.do for finding in findings)
 

@@ -61,7 +61,7 @@ def test_members_of_any_form():
 
 def edited(version):
     values = properties.parse(ZOO.encode())
-    changes, path, dynamic = observer.changes(
+    changes, path, dynamic = observer.plan_changes(
         values, "/etc/zoo.cfg", ensemble(CONFIG.format(version=version)), DESTINATION
     )
     return properties.edit(ZOO.encode(), changes).decode(), path, dynamic
@@ -80,7 +80,7 @@ def test_static_configuration():
         "server.44": "z4:2888:3888:observer",
         "server.45": "z5:2888:3888:observer",
     }
-    again, _path, _dynamic = observer.changes(values, "/etc/zoo.cfg", source().ensemble, DESTINATION)
+    again, _path, _dynamic = observer.plan_changes(values, "/etc/zoo.cfg", source().ensemble, DESTINATION)
     assert properties.edit(text.encode(), again).decode() == text
 
 
@@ -192,11 +192,13 @@ def test_ports():
 
 def test_joined_is_an_observer_that_has_caught_up():
     status = {**STATUS, "mode": "observer"}
-    assert observer.unjoined(status, 100) == ""
-    assert "was at 0x65" in observer.unjoined(status, 101)
+    assert observer.explain_unjoined(status, 100) == ""
+    assert "was at 0x65" in observer.explain_unjoined(status, 101)
     for changed in ({"error": "no quorum"}, {"mode": "follower"}, {"mode": None}, {"zxid": None}):
-        assert observer.unjoined({**status, **changed}, 100), changed
-    assert "newer version" in observer.hints(["WARN restarting leader election"]) and not observer.hints(["INFO"])
+        assert observer.explain_unjoined({**status, **changed}, 100), changed
+    assert "newer version" in observer.find_hints(["WARN restarting leader election"]) and not observer.find_hints(
+        ["INFO"]
+    )
 
 
 def test_the_zxid_of_a_new_epoch_is_no_transaction():
@@ -206,5 +208,5 @@ def test_the_zxid_of_a_new_epoch_is_no_transaction():
         "c": {"mode": None, "zxid": None},
         "d": {"mode": "leader", "zxid": 0x200000000},
     }
-    assert observer.to_process(0x200000000, followers) == 0x100000009
-    assert observer.to_process(0x200000001, followers) == 0x200000001
+    assert observer.required_zxid(0x200000000, followers) == 0x100000009
+    assert observer.required_zxid(0x200000001, followers) == 0x200000001
