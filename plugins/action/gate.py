@@ -19,7 +19,7 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         name, topics = args["gate"], self.variable("quorumshift_fingerprint_topics") or ()
-        asked = gates.jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
+        asked = gates.required_jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
         accept = self.listed("quorumshift_accept_degraded")
         args = self.filled({"verify": asked, "accept": accept, **args})
         result = self.in_slices(args)

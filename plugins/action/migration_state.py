@@ -79,7 +79,7 @@ class ActionModule(QuorumshiftAction):
         # In check mode nothing is done, so only what is due now can be shown
         ahead = transitions.names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
         result["ahead"] = ahead
-        self._gate(result, self.own.get("gate") or gates.by_hand(result["phase"]))
+        self._gate(result, self.own.get("gate") or gates.choose_gate_to_verify(result["phase"]))
         result["zookeeper_zxid"] = facts["zookeeper"].get("zxid")
         plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
@@ -239,7 +239,7 @@ class ActionModule(QuorumshiftAction):
         lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
         lines += [f"  ! {text}." for text in self._missing(facts)]
         # Any restart, planned or not, would lock clients out
-        lines += [f"  ! {text}." for text in invariants.credentials_lost(facts, result["phase"])]
+        lines += [f"  ! {text}." for text in invariants.find_lost_credentials(facts, result["phase"])]
         if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
             reminders = backups.reminders(facts["nodes"], result["cluster_id"], facts["time"])
             lines += [f"  ! {text}." for text in reminders]

@@ -118,7 +118,7 @@ class ActionModule(QuorumshiftAction):
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
         together = transitions.KINDS[args["kind"]].role == transitions.BROKER
-        refused = None if together else admission.not_one(args["batch"])
+        refused = None if together else admission.check_single_host(args["batch"])
         if refused:
             return f"{refused}. Run without --limit (QS-RESTART-001)"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))

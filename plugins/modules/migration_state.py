@@ -371,7 +371,7 @@ def main():
     )
     given = module.params
     try:
-        soak_s = gates.seconds(given["soak"])
+        soak_s = gates.parse_duration(given["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
 
@@ -415,7 +415,7 @@ def planned(module, facts, detected):
         steps = planning.steps(facts, detected, min_isr, given["canary"], given["plan_to"], given["concurrency"])
     except ValueError as error:
         return {"plan_error": str(error)}
-    unavoidable = cluster_health.unavoidable(partitions, min_isr)
+    unavoidable = cluster_health.find_unavoidable(partitions, min_isr)
     return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}
 
 

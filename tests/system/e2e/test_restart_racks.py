@@ -39,7 +39,7 @@ class UnderMinIsr:
             if new:
                 self.least.update(topics.min_isr(bootstrap, client, new, timeout))
             partitions = read.get("partitions") or {}
-            excused = cluster_health.unavoidable(partitions, self.least)
+            excused = cluster_health.find_unavoidable(partitions, self.least)
             self.readings += bool(partitions)
             for topic, numbers in partitions.items():
                 for number, partition in numbers.items():

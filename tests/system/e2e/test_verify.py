@@ -127,7 +127,7 @@ def test_planted_differences_are_found_with_both_sides(dual_write):
 
 def caught_up(described):
     """Return whether every voter has caught up with the quorum's leader."""
-    return described["reached"] and not gates.trailing(described, [], 2)
+    return described["reached"] and not gates.find_trailing(described, [], 2)
 
 
 def test_a_lagging_voter_closes_the_gate(dual_write):

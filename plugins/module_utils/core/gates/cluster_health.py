@@ -59,7 +59,7 @@ def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int |
     return Plan([[host] for host in todo], done, reasons, {})
 
 
-def before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None, host: str) -> str:
+def choose_before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None, host: str) -> str:
     """Return the controller to restart now in the place of `host`: another one that is still to be restarted in `mode`,
     while `host` leads the quorum. The leader may have moved since the plan was made. Otherwise `host` itself."""
     controllers = {name: node for name, node in nodes.items() if node["role"] == "controller"}
@@ -88,19 +88,19 @@ def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: I
     return reasons
 
 
-def leaderships(partitions: Partitions) -> dict[int | None, int]:
+def count_leaderships(partitions: Partitions) -> dict[int | None, int]:
     """Return how many partitions each broker leads, {broker id: count}."""
     led: dict[int | None, int] = {}
-    for _name, partition in _each(partitions):
+    for _name, partition in _name_partitions(partitions):
         led[partition["leader"]] = led.get(partition["leader"], 0) + 1
     return led
 
 
-def unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
+def find_unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
     """Return the partitions that no order of restarts keeps available, {topic-partition: sentence}."""
     return {
         name: unavoidable_sentence(len(partition["replicas"]), least)
-        for name, partition in _each(partitions)
+        for name, partition in _name_partitions(partitions)
         for least in (min_isr.get(_topic(name), 1),)
         if len(partition["replicas"]) - 1 < least
     }
@@ -135,18 +135,18 @@ def troubles(
         for broker_id in expected
         if str(broker_id) not in topics["brokers"]
     ]
-    degraded = _degraded(topics["partitions"], min_isr, set(excused))
+    degraded = _find_degraded(topics["partitions"], min_isr, set(excused))
     if accepted is None or (any(degraded.values()) and token(degraded) not in accepted):
         reasons += _sentence(degraded[OFFLINE], "partition offline", "partitions offline")
         reasons += _sentence(degraded[BEHIND], "partition under-replicated", "partitions under-replicated")
         reasons += _sentence(degraded[UNDER], "partition under min ISR", "partitions under min ISR")
-        reasons += [acceptable(degraded)] if accepted is not None else []
+        reasons += [explain_acceptance(degraded)] if accepted is not None else []
     if stop is not None and (accepted is not None or not (degraded[OFFLINE] or degraded[BEHIND])):
-        reasons += last_in_sync(topics, stop)
+        reasons += find_last_in_sync(topics, stop)
         known = {name for names in degraded.values() for name in names}.union(excused)
         falling = [
             name
-            for name, partition in _each(topics["partitions"])
+            for name, partition in _name_partitions(topics["partitions"])
             if name not in known
             and stop in partition["replicas"]
             and sum(replica != stop for replica in partition["isr"]) < min_isr.get(_topic(name), 1)
@@ -156,13 +156,13 @@ def troubles(
             f"partition falls under min ISR if broker {stop} stops",
             f"partitions fall under min ISR if broker {stop} stops",
         )
-    return reasons + (_differ(topics.get("differ") or {}) if reasons else [])
+    return reasons + (_explain_difference(topics.get("differ") or {}) if reasons else [])
 
 
-def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
+def _find_degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
     """Return the degraded partitions, by kind."""
     degraded: dict[str, list[str]] = {OFFLINE: [], BEHIND: [], UNDER: []}
-    for name, partition in _each(partitions):
+    for name, partition in _name_partitions(partitions):
         if partition["leader"] < 0:
             degraded[OFFLINE].append(name)
         elif len(partition["isr"]) < len(partition["replicas"]):
@@ -172,7 +172,7 @@ def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[s
     return degraded
 
 
-def acceptable(degraded: Mapping[str, Iterable[str]]) -> str:
+def explain_acceptance(degraded: Mapping[str, Iterable[str]]) -> str:
     """Return the sentence that says how to accept what is degraded."""
     return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} (QS-GATE-005)"
 
@@ -183,12 +183,12 @@ def token(degraded: Mapping[str, Iterable[str]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
+def find_last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     """Return why a broker must stay up, one sentence a broker (`stop`, or any): it has the last in-sync replica of
     partitions. Partitions of one replica do not count: they are `unavoidable`."""
     last: dict[int, list[str]] = {}
     single = set(topics.get("single") or ())
-    for name, partition in _each(topics.get("partitions") or {}):
+    for name, partition in _name_partitions(topics.get("partitions") or {}):
         if len(partition["isr"]) == 1 and (len(partition["replicas"]) > 1 or name in single):
             last.setdefault(partition["isr"][0], []).append(name)
     return [
@@ -203,7 +203,7 @@ def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     ]
 
 
-def _differ(differ: Mapping) -> list[str]:
+def _explain_difference(differ: Mapping) -> list[str]:
     """Return why brokers cannot all be right about the in-sync replicas."""
     names = differ.get("partitions") or []
     if not names:
@@ -214,7 +214,7 @@ def _differ(differ: Mapping) -> list[str]:
     ]
 
 
-def _each(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
+def _name_partitions(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
     for topic, numbers in partitions.items():
         for number, partition in numbers.items():
             yield f"{topic}-{number}", partition

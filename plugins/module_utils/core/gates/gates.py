@@ -119,12 +119,14 @@ RENEWALS = 5
 EXPIRED, TOKEN_EXPIRED = "expired", "gate token expired"
 
 
-def by_hand(phase_seen: str) -> str | None:
+def choose_gate_to_verify(phase_seen: str) -> str | None:
     """Return the gate whose views the playbook `verify` compares in a phase, None where there is nothing to compare."""
     return next((name for name, gate in GATES.items() if phase_seen in gate.by_hand), None)
 
 
-def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()) -> list[str]:
+def explain_closed(
+    name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()
+) -> list[str]:
     """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons; `excused`: ids
     of blocks that do not close it now."""
     gate = _RESTART if name == RESTART else GATES[name]
@@ -144,7 +146,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], exc
     return reasons + health
 
 
-def trailing(
+def find_trailing(
     quorum: Quorum, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
 ) -> list[str]:
     """Return a sentence for each voter and broker that has not caught up with the quorum's leader for `bound_s`. Such a
@@ -186,7 +188,9 @@ def trailing(
     if accepted is None or not reasons:
         return list(reasons.values())
     trail = {cluster_health.TRAILING: list(reasons)}
-    return [] if cluster_health.token(trail) in accepted else [*reasons.values(), cluster_health.acceptable(trail)]
+    return (
+        [] if cluster_health.token(trail) in accepted else [*reasons.values(), cluster_health.explain_acceptance(trail)]
+    )
 
 
 def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
@@ -201,14 +205,14 @@ def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
     return {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in down]}
 
 
-def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
+def required_jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
     """Return the Spark jobs that must pass before a gate. `topics`: patterns of those whose records are compared."""
     if not verify:
         return []
     return [METADATA_PARITY, *([DATA_FINGERPRINT] if name in DATA_GATES and list(topics) else [])]
 
 
-def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
+def explain_unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
     """Return why the verification does not count for a gate; None when it does, or when no job is required.
 
     `asked`: names of the required jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of
@@ -303,7 +307,7 @@ def refusal(
     return restart_token.of_another_host(given, host, node_id)
 
 
-def expired(given: Mapping, clock: Clock) -> str | None:
+def check_expiry(given: Mapping, clock: Clock) -> str | None:
     """Return why a gate token is not of the last minute by this host's clock; None while it is.
 
     `clock`: host.clock. A control node that slept, or a host that was restarted since the admission, proves nothing
@@ -330,7 +334,7 @@ def rejection(
     and {outcome} as well where the token is too old and a new one may be asked for. Arguments as for `refusal` and
     `expired`."""
     refused = refusal(kind, given, cluster_id, run, host, node_id)
-    late = None if refused or given is None else expired(given, clock)
+    late = None if refused or given is None else check_expiry(given, clock)
     if late and not clock.get("error"):
         return {"msg": late, "outcome": EXPIRED}
     return {"msg": refused or late} if refused or late else {}
@@ -372,7 +376,7 @@ def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: s
                 f"broker {broker_id} is "
                 f"{'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'} (QS-GATE-012)"
             )
-    reasons += _controllers_differ(facts)
+    reasons += _explain_differences(facts)
     if detected.phase == DUAL_WRITE and soak_s > 0:
         unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
         soaked = soaked_s(facts)
@@ -392,7 +396,7 @@ def _started_at(node: NodeFacts) -> float:
     return (node.get("service") or {}).get("started_at") or 0
 
 
-def _controllers_differ(facts: ClusterFacts) -> list[str]:
+def _explain_differences(facts: ClusterFacts) -> list[str]:
     """Return a sentence on the keys in which controllers differ, except those that each host has for itself."""
     values = {
         host: (node.get("file") or {}).get("properties") or {}
@@ -403,13 +407,13 @@ def _controllers_differ(facts: ClusterFacts) -> list[str]:
     shared = [key for key in keys if not kraft_config.OF_A_HOST.fullmatch(key)]
     differing = [key for key in shared if len({properties.get(key) for properties in values.values()}) > 1]
     return (
-        [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)} (QS-GATE-012)"]
+        [f"controllers differ in {', '.join(_format_by_host(key, values) for key in differing)} (QS-GATE-012)"]
         if differing
         else []
     )
 
 
-def _by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
+def _format_by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
     """Return a key with each host's value, without secrets."""
     if is_secret(key):
         return key
@@ -419,7 +423,7 @@ def _by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def seconds(duration: str | float) -> float:
+def parse_duration(duration: str | float) -> float:
     """Return a duration (`24h`, `90m`, `30s`, `2d`) in seconds; only 0 needs no unit. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
     if not match:

@@ -60,7 +60,7 @@ class Condition(NamedTuple):
     find: Callable[[Reading], list[str]]
 
 
-def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
+def find_broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
     """Return why the cluster is not as it must be, as sentences. `but`: ids of conditions that are not evaluated."""
     start = bool(reading.node and reading.node.only_start)
     return [
@@ -73,7 +73,7 @@ def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
     ]
 
 
-def lasting(reading: Reading) -> list[str]:
+def find_lasting(reading: Reading) -> list[str]:
     """Return those of the reasons that no wait removes."""
     if reading.node and reading.node.only_start:
         return []
@@ -187,11 +187,14 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
     others than those of the reading."""
     found, node, expected = reading.facts["topics"], reading.node, phase.broker_ids(reading.facts)
     broker = node.node_id if node and reading.facts["nodes"][node.host]["role"] == "broker" else None
-    excused = cluster_health.unavoidable(found.get("partitions") or {}, reading.min_isr)
+    excused = cluster_health.find_unavoidable(found.get("partitions") or {}, reading.min_isr)
     if topics is not None:
         return cluster_health.troubles(topics, reading.min_isr, expected, excused, stop, reading.accepted)
     if node and node.unresponsive and broker is not None:
-        found, expected = admission.without(found, broker), [broker_id for broker_id in expected if broker_id != broker]
+        found, expected = (
+            admission.drop_broker_replicas(found, broker),
+            [broker_id for broker_id in expected if broker_id != broker],
+        )
     return cluster_health.troubles(found, reading.min_isr, expected, excused, broker, reading.accepted)
 
 
@@ -202,7 +205,7 @@ def lost(reading: Reading) -> list[str]:
     if not found[STRAY] or cluster_health.token(found) in (reading.accepted or ()):
         return []
     reasons = [f"{finding.text}. {finding.do}" for finding in strays.lost(reading.facts)]
-    return reasons + ([cluster_health.acceptable(found)] if reading.accepted is not None else [])
+    return reasons + ([cluster_health.explain_acceptance(found)] if reading.accepted is not None else [])
 
 
 # I5 ------------------------------------------------------------------------------------------------------------------
@@ -215,7 +218,7 @@ def caught_up(reading: Reading) -> list[str]:
         voter for voter in reading.quorum.get("voters") or [] if voter["id"] != own or _leads(reading.quorum, own)
     ]
     brokers = [broker_id for broker_id in phase.following(reading.facts) if broker_id != own]
-    return gates.trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
+    return gates.find_trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
 
 
 def _leads(quorum: Quorum, node_id: int | None) -> bool:
@@ -227,10 +230,10 @@ def _leads(quorum: Quorum, node_id: int | None) -> bool:
 
 def credentials(reading: Reading) -> list[str]:
     """Return why the node, or one that is to be restarted after the gate, would lose SCRAM credentials at its start."""
-    return credentials_lost(reading.facts, reading.phase, reading.node.host if reading.node else None)
+    return find_lost_credentials(reading.facts, reading.phase, reading.node.host if reading.node else None)
 
 
-def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
+def find_lost_credentials(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
     """Return why nodes (or `only` this host) would lose SCRAM credentials at their next start, as sentences."""
     if phase_name not in _UNDER_QUORUM:
         return []

@@ -43,7 +43,7 @@ def lost_with(facts: Facts, broker: int) -> list[str]:
 
 
 def _excused(facts: Facts) -> dict[str, str]:
-    return cluster_health.unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
+    return cluster_health.find_unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
 
 
 def _with_dead_in_sync(topics: Topics, dead: set) -> Topics:

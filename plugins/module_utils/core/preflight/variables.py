@@ -492,7 +492,7 @@ def _durations(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Ma
         except (TypeError, ValueError):
             continue  # the check of the values reports it
         try:
-            soak_s = gates.seconds(text)
+            soak_s = gates.parse_duration(text)
         except ValueError as error:
             yield Problem(f"quorumshift_soak{given.of(hosts)}: {error}.", "stops")
             continue

@@ -60,7 +60,7 @@ def refused(kind: transitions.Kind, batch: Sequence[str]) -> str | None:
     if kind.is_plain:
         return None if batch else "the batch is empty (QS-RESTART-003)"
     several_brokers = kind.role == transitions.BROKER and len(batch) > 1
-    return None if several_brokers else admission.not_one(batch)
+    return None if several_brokers else admission.check_single_host(batch)
 
 
 def is_together(kind: transitions.Kind, batch: Sequence[str]) -> bool:
@@ -75,12 +75,12 @@ def to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Sequence[str]
     nodes, (host,) = facts["nodes"], batch
     if cluster_health.is_done(nodes[host], kind.after):
         return []
-    return [cluster_health.before_leader(nodes, kind.after, facts["quorum"].get("leader_id"), host)]
+    return [cluster_health.choose_before_leader(nodes, kind.after, facts["quorum"].get("leader_id"), host)]
 
 
 def only_start(facts: ClusterFacts, batch: Sequence[str]) -> bool:
     """Return whether every node of the batch is down, as its own host says."""
-    return bool(batch) and all(admission.of(facts, host).only_start for host in batch)
+    return bool(batch) and all(admission.restart_from_facts(facts, host).only_start for host in batch)
 
 
 def evaluate(
@@ -98,22 +98,22 @@ def evaluate(
     """
     facts, accept = reading.facts, list(accept)
     nodes, together = facts["nodes"], is_together(kind, batch)
-    restarts = [admission.of(facts, host) for host in batch]
+    restarts = [admission.restart_from_facts(facts, host) for host in batch]
     troubles = _of_step(reading, detected, kind, restarts)
     alone = [reading._replace(node=restart) for restart in restarts] or [reading]
     for restart_reading in alone:
-        troubles += invariants.broken(restart_reading, but=("I4",))
+        troubles += invariants.find_broken(restart_reading, but=("I4",))
     starts = only_start(facts, batch)
     settles_plain = kind.is_plain and not batch  # the next run's batch ends at what lasts
     lasting = (
         []
         if starts or settles_plain
-        else [reason for restart_reading in alone for reason in invariants.lasting(restart_reading)]
+        else [reason for restart_reading in alone for reason in invariants.find_lasting(restart_reading)]
     )
     if kind.joins and len(batch) > 1:
         lasting += _triggers_at_once(facts, batch)
     stopped = phase.controllers(facts) if kind.without_quorum or detected.phase == phase.ZK else {}
-    unresponsive = admission.others_unresponsive(nodes, None, [*stopped, *batch])
+    unresponsive = admission.check_others_respond(nodes, None, [*stopped, *batch])
     if starts:
         return Verdict(_once(troubles), lasting, True, tuple(unresponsive))
     if len(batch) > 1:
@@ -164,8 +164,8 @@ def _of_step(
     """Return why it is not the time for these restarts, or why they have not settled, whatever the health."""
     facts = reading.facts
     if restarts or kind.is_plain:
-        excused = {block for restart in restarts for block in admission.excused_blocks(restart, kind.role)}
-        reasons = gates.closed_by(kind.gate, detected, [], excused)
+        excused = {block for restart in restarts for block in admission.find_excused_blocks(restart, kind.role)}
+        reasons = gates.explain_closed(kind.gate, detected, [], excused)
     elif detected.phase in kind.settled:
         reasons = []
     else:
@@ -241,7 +241,7 @@ def _falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable
             "the node id of a host of this batch is unknown: its properties file could not be read (QS-RESTART-003)"
         ]
     cluster = restart_plan.of_facts(reading.facts, reading.min_isr)
-    unavoidable = cluster_health.unavoidable(partitions, reading.min_isr)
+    unavoidable = cluster_health.find_unavoidable(partitions, reading.min_isr)
     why = plain_restart.unaccepted(partitions, reading.min_isr, ids, accept) if accept is not None else ""
     falling = restart_plan.unsafe(cluster, ids, unavoidable)
     shown = [f"{name} ({reason})" for name, reason in falling.items()]

@@ -39,7 +39,7 @@ def unaccepted(
     """Return that partitions of these nodes cannot keep min.insync.replicas, and how to accept it. '' if there are none
     or they are accepted. One token accepts all such partitions of the cluster, so that it is the same for each batch.
     """
-    found = cluster_health.unavoidable(partitions, min_isr)
+    found = cluster_health.find_unavoidable(partitions, min_isr)
     affected = [
         f"{topic}-{number}"
         for topic, numbers in partitions.items()
@@ -50,7 +50,7 @@ def unaccepted(
         return ""
     return (
         f"no order of restarts keeps {len(affected)} partitions at min.insync.replicas: "
-        f"{advice.shown(sorted(affected))}. {cluster_health.acceptable({UNAVOIDABLE: found})} (QS-RESTART-003)"
+        f"{advice.shown(sorted(affected))}. {cluster_health.explain_acceptance({UNAVOIDABLE: found})} (QS-RESTART-003)"
     )
 
 

@@ -447,7 +447,7 @@ def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
 
 def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
     """Return the broker's host that leads the fewest partitions, but not the controller, and why it is the canary."""
-    led = cluster_health.leaderships(cluster.partitions)
+    led = cluster_health.count_leaderships(cluster.partitions)
     candidates = [host for host, node_id in ids.items() if node_id in cluster.alive and node_id != cluster.controller]
     host = min(candidates, key=lambda name: (led.get(ids[name], 0), name), default=None)
     return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""

@@ -27,50 +27,53 @@ def unresponsive(state, name="hybrid", host="b1"):
     [(STOPPED, True, False), (RUNS, False, True), (RESTARTING, False, True), ({}, False, True), (None, False, True)],
 )
 def test_only_its_own_host_says_that_a_node_is_down(state, only_start, hung):
-    one = admission.of(unresponsive(state), "b1")
+    one = admission.restart_from_facts(unresponsive(state), "b1")
     assert (one.only_start, one.unresponsive, one.answers) == (only_start, hung, False)
 
 
 def test_a_host_that_was_not_reached_is_not_known_to_be_down():
     facts = unresponsive(STOPPED)
     facts["nodes"]["b1"]["reached"] = False
-    assert admission.of(facts, "b1").unresponsive
+    assert admission.restart_from_facts(facts, "b1").unresponsive
 
 
 def test_a_node_that_answers_is_stopped_as_any_other():
     facts = recorded.facts("hybrid")
     facts["nodes"]["b1"]["service"] = STOPPED
-    one = admission.of(facts, "b1")
+    one = admission.restart_from_facts(facts, "b1")
     assert one.answers and not one.only_start and not one.unresponsive
 
 
 def test_a_batch_is_exactly_one_host():
-    assert admission.not_one(["b1"]) is None
-    assert admission.not_one(["b1", "b2"]) == "a batch is one host, this one is b1, b2 (QS-RESTART-001)"
-    assert admission.not_one([]) == "a batch is one host, this one is empty (QS-RESTART-001)"
+    assert admission.check_single_host(["b1"]) is None
+    assert admission.check_single_host(["b1", "b2"]) == "a batch is one host, this one is b1, b2 (QS-RESTART-001)"
+    assert admission.check_single_host([]) == "a batch is one host, this one is empty (QS-RESTART-001)"
 
 
 def test_another_silent_node_is_named_and_the_restarts_own_is_not():
     facts = recorded.down(unresponsive(RUNS), "b2")
-    one = admission.of(facts, "b1")
-    (reason,) = admission.others_unresponsive(facts["nodes"], one)
+    one = admission.restart_from_facts(facts, "b1")
+    (reason,) = admission.check_others_respond(facts["nodes"], one)
     assert reason.startswith("b2 does not answer: connection refused")
-    assert admission.others_unresponsive(facts["nodes"], one, ["b2"]) == []
-    assert len(admission.others_unresponsive(facts["nodes"], None)) == 2
+    assert admission.check_others_respond(facts["nodes"], one, ["b2"]) == []
+    assert len(admission.check_others_respond(facts["nodes"], None)) == 2
 
 
 def test_the_blocks_that_name_the_node_itself_do_not_close_its_restart():
-    down, hung = admission.of(unresponsive(STOPPED), "b1"), admission.of(unresponsive(RUNS), "b1")
-    up = admission.of(recorded.facts("hybrid"), "b1")
-    assert admission.excused_blocks(down, "broker") == ("no_controller",)
-    assert admission.excused_blocks(hung, "broker") == () and admission.excused_blocks(up, "controller") == ()
-    assert admission.excused_blocks(hung, "controller") == admission.excused_blocks(down, "controller")
-    assert admission.excused_blocks(down, "controller") == ("controllers_down",)
+    down, hung = (
+        admission.restart_from_facts(unresponsive(STOPPED), "b1"),
+        admission.restart_from_facts(unresponsive(RUNS), "b1"),
+    )
+    up = admission.restart_from_facts(recorded.facts("hybrid"), "b1")
+    assert admission.find_excused_blocks(down, "broker") == ("no_controller",)
+    assert admission.find_excused_blocks(hung, "broker") == () and admission.find_excused_blocks(up, "controller") == ()
+    assert admission.find_excused_blocks(hung, "controller") == admission.find_excused_blocks(down, "controller")
+    assert admission.find_excused_blocks(down, "controller") == ("controllers_down",)
 
 
 def test_the_remedy_for_a_node_that_runs_and_does_not_answer():
     facts = unresponsive(RUNS)
-    text = admission.remedy(admission.of(facts, "b1"), facts["nodes"]["b1"])
+    text = admission.remedy(admission.restart_from_facts(facts, "b1"), facts["nodes"]["b1"])
     assert text.startswith("b1 does not answer (connection refused") and "on b1, journalctl -u kafka.service" in text
 
 
@@ -94,8 +97,8 @@ def one(replicas, isr, leader=None):
 
 def troubles(topics, **min_isr):
     """Return why broker 1, which does not answer, may not be stopped."""
-    excused = cluster_health.unavoidable(topics["partitions"], min_isr)
-    return cluster_health.troubles(admission.without(topics, 1), min_isr, [2, 5], excused, 1)
+    excused = cluster_health.find_unavoidable(topics["partitions"], min_isr)
+    return cluster_health.troubles(admission.drop_broker_replicas(topics, 1), min_isr, [2, 5], excused, 1)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,7 @@ def test_the_last_replica_in_sync_on_a_broker_that_does_not_answer_keeps_it_up()
 
 def test_metadata_that_could_not_be_read_admits_no_stop():
     topics = {"reached": False, "error": "no broker answers"}
-    assert cluster_health.troubles(admission.without(topics, 1), {}, [2], (), 1) == ["no broker answers"]
+    assert cluster_health.troubles(admission.drop_broker_replicas(topics, 1), {}, [2], (), 1) == ["no broker answers"]
 
 
 # On the host ---------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_a_healthy_recorded_cluster_gives_no_reason():
     facts = recorded.facts("zk")
     min_isr = recorded.facts("zk_preflight")["min_isr"]
     assert len(facts["topics"]["partitions"]) >= 60
-    excused = cluster_health.unavoidable(facts["topics"]["partitions"], min_isr)
+    excused = cluster_health.find_unavoidable(facts["topics"]["partitions"], min_isr)
     assert excused and cluster_health.troubles(facts["topics"], min_isr, BROKERS, excused) == []
     for stop in BROKERS:
         assert cluster_health.troubles(facts["topics"], min_isr, BROKERS, excused, stop) == []
@@ -172,17 +172,17 @@ def test_a_missing_broker_is_named():
 
 def test_unavoidable_partitions():
     partitions = read(**{"a-b.c_d": one((1,)), "two": one((1, 2)), "three": one()})["partitions"]
-    assert cluster_health.unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
+    assert cluster_health.find_unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts",
         "two-0": "2 replicas, min.insync.replicas 2: rejects acks=all while a replica restarts",
     }
-    assert cluster_health.unavoidable(partitions, {"two": 1}) == {
+    assert cluster_health.find_unavoidable(partitions, {"two": 1}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts"
     }
 
 
 def test_leaderships_are_counted_by_broker():
-    assert cluster_health.leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {
+    assert cluster_health.count_leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {
         1: 1,
         5: 1,
         -1: 1,

@@ -51,7 +51,7 @@ def test_the_rest_of_the_cluster_must_be_healthy():
     )
     held = stuck_leaders.held_out(facts["nodes"], facts["topics"])
     rest = stuck_leaders.without(facts["topics"], held)
-    excused = cluster_health.unavoidable(facts["topics"]["partitions"], {})
+    excused = cluster_health.find_unavoidable(facts["topics"]["partitions"], {})
     assert cluster_health.troubles(rest, {}, [B1, B2, B3], excused, stop=B2) == []
     facts["topics"]["partitions"]["orders"]["1"]["isr"] = [B2]  # b3, in migration mode, is out of sync as well
     rest = stuck_leaders.without(facts["topics"], stuck_leaders.held_out(facts["nodes"], facts["topics"]))

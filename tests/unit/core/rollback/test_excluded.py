@@ -109,7 +109,9 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
     }
     topics = excluded.without(facts, {"b3": node})["topics"]
     reason = f"1 partition has its last in-sync replica on broker {first}: two-0 (QS-GATE-005)"
-    assert cluster_health.last_in_sync(topics) == [reason] and cluster_health.last_in_sync(topics, second) == []
+    assert (
+        cluster_health.find_last_in_sync(topics) == [reason] and cluster_health.find_last_in_sync(topics, second) == []
+    )
     assert reason in cluster_health.troubles(topics, {}, [first, second], stop=first)
     assert cluster_health.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []
 
