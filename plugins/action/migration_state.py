@@ -77,7 +77,7 @@ class ActionModule(QuorumshiftAction):
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         # In check mode nothing is done, so only what is due now can be shown
-        ahead = transitions.names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
+        ahead = transitions.step_names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
         result["ahead"] = ahead
         self._gate(result, self.own.get("gate") or gates.choose_gate_to_verify(result["phase"]))
         result["zookeeper_zxid"] = facts["zookeeper"].get("zxid")
@@ -142,7 +142,7 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
             return backups.refused(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
-        if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
+        if direction == run_lock.FORWARD and (stuck or phase.find_restoring(facts)):
             return result["reasons"]
         return None
 

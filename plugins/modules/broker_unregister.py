@@ -62,7 +62,7 @@ def main():
 def unregistered(module):
     """Remove each stale registration and return the module's result."""
     facts = module.facts(partitions=False, needed=(same_cluster.ZOOKEEPER, same_cluster.HOSTS))
-    left = phase.left_registered(facts)
+    left = phase.find_left_registered(facts)
     if left and not module.check_mode:
         leader = facts["quorum"].get("leader_id")
         address = next((node["address"] for node in phase.controllers(facts).values() if node["node_id"] == leader), "")

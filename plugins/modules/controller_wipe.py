@@ -202,7 +202,7 @@ def must_be_ours(path, cluster_id, node_id, opened=None):
     """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
     path of the same directory, which is read."""
     found = {**host_identity.stored(opened or path), "path": path}
-    refused = same_cluster.of_host([found], cluster_id, node_id, optional=False)
+    refused = same_cluster.check_host([found], cluster_id, node_id, optional=False)
     if refused:
         raise Refused(refused)
 

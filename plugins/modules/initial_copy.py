@@ -127,7 +127,7 @@ def awaited(module):
 
     def stopped():
         if not cache:  # once a slice, because it takes as long as the slowest controller
-            cache["down"] = phase.silent_controllers(module.facts(partitions=False))
+            cache["down"] = phase.find_silent_controllers(module.facts(partitions=False))
         return cache["down"]
 
     def gather():

@@ -280,7 +280,7 @@ def main():
         rejected = gates.rejection(given["kind"], given["gate_token"], *of_this_run, clock.read())
     if given["action"] != "watch" and not rejected:
         own_id = node.own_id(given["config_file"])
-        other = restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
+        other = restart_token.check_node(given["config_file"], own_id, given["node_id"])
         rejected = {"msg": other} if other else {}
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was changed on this host."

@@ -67,7 +67,7 @@ def _lines(action: QuorumshiftAction, kind: str, host: str) -> list[str]:
         return ["as it was before, from the file kept on the host"]
     file = (action.facts_of(host).get("quorumshift_node") or {}).get("file") or {}
     before = dict(file.get("properties") or {})
-    for earlier in transitions.earlier(kind):
+    for earlier in transitions.earlier_kinds(kind):
         if file.get("mode") != earlier.after:
             before = _applied(before, file_changes.of_restart(action, earlier.name, host, before))
     changes = file_changes.of_restart(action, kind, host, before)

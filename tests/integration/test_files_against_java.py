@@ -187,7 +187,7 @@ def broker(values):
         "log.dirs": "\n".join(config_values.log_dirs(values)),
         "metadata.log.dir": config_values.metadata_log_dir(values),
         "listeners": shown(kraft_config.listeners(values)),
-        "advertised": shown(kraft_config.advertised(values)),
+        "advertised": shown(kraft_config.advertised_listeners(values)),
         "inter.broker.listener.name": name or kraft_config.inter_broker_protocol(values),
         "inter.broker.protocol": kraft_config.inter_broker_protocol(values),
         "authorizer": config_values.get(values, kraft_config.AUTHORIZER),

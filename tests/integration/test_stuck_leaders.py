@@ -153,8 +153,8 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
         def held_out():
             facts = cluster.collect(nodes, connections)
             assert facts["topics"]["reached"], facts["topics"]
-            assert zk_controller.elected(facts["zookeeper"]["controller"])
-            assert not zk_controller.fenced(facts["zookeeper"])
+            assert zk_controller.is_elected(facts["zookeeper"]["controller"])
+            assert not zk_controller.is_fenced(facts["zookeeper"])
             return facts, stuck_leaders.held_out(facts["nodes"], facts["topics"])
 
         assert held_out()[1] == []

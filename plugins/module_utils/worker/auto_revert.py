@@ -157,7 +157,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     try:
         if kind.stays:
             raise _Refused(kind.stays)
-        refused = restart_token.no_stop(spec)
+        refused = restart_token.check_stop(spec)
         if refused and not restart_steps.is_stopped(service.state(unit)):
             raise _Refused(refused)
         old = _old_file(spec, directory, earlier)
@@ -208,7 +208,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         raised = _raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
         if raised:
             raise _Refused(f"{raised}, so no earlier release may run (QS-RESTART-005)")
-        refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
+        refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.check_stop(spec)
         if not restart_steps.is_stopped(service.state(unit)):
             if refused:
                 raise _Refused(refused)

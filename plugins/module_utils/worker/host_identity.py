@@ -45,7 +45,7 @@ def require(
     paths = paths or ([log_dir] if log_dir else [])
     optional = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
     found = [stored(path) for path in dict.fromkeys([*paths, *new])]
-    refused = same_cluster.of_host(found, cluster_id, node_id, optional)
+    refused = same_cluster.check_host(found, cluster_id, node_id, optional)
     if refused:
         raise ForeignHost(refused)
 

@@ -9,7 +9,10 @@ import os
 import time
 from typing import Any, Callable, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.restart_token import is_stopped, no_stop
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.restart_token import (
+    check_stop,
+    is_stopped,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.znodes import ZnodeError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
@@ -49,7 +52,7 @@ class Ended(RestartError):
 
 def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
     """Stop the service and wait until it is stopped. Raises RestartError where the restart may only start it."""
-    refused = no_stop(spec)
+    refused = check_stop(spec)
     if refused:
         if is_stopped(service.state(spec["service"])):
             return

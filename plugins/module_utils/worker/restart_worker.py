@@ -139,7 +139,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
             raise RestartError(
                 f"{spec['config_file']} has mode {mode}. Correct the file and run again (QS-RESTART-011)"
             )
-        kind = transitions.forward_to(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
+        kind = transitions.find_forward_kind(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}

@@ -56,7 +56,7 @@ def require_cluster(backup, reader, cluster_id=None):
 
 def require_run(live_id, reader, cluster_id):
     """Raise BackupForeign unless the live cluster is that of the run (None: outside of a run)."""
-    refused = same_cluster.of_zookeeper(live_id, cluster_id or live_id, zookeeper.servers_of(reader.client))
+    refused = same_cluster.check_zookeeper(live_id, cluster_id or live_id, zookeeper.servers_of(reader.client))
     if refused:
         raise BackupForeign(refused)
 

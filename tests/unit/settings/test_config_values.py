@@ -65,9 +65,9 @@ def test_brokers_agree_where_their_values_differ_in_form_alone():
         "b1": {"zookeeper.connect": "z1:2181,z2:2181/k", "delete.topic.enable": "true", "zookeeper.set.acl": "false"},
         "b2": {"zookeeper.connect": "z2,z1/k ", "delete.topic.enable": "TRUE "},
     }
-    assert kraft_config.disagreements(brokers) == {}
+    assert kraft_config.find_disagreements(brokers) == {}
     brokers["b2"]["zookeeper.connect"] = "z2,z1/other"
-    assert list(kraft_config.disagreements(brokers)) == ["zookeeper.connect"]
+    assert list(kraft_config.find_disagreements(brokers)) == ["zookeeper.connect"]
 
 
 def test_a_controller_gets_the_providers_of_the_variables_that_it_takes():

@@ -304,7 +304,7 @@ def refusal(
         )
     if given.get("run") != run:
         return f"the gate token is of run {given.get('run')}, this is run {run} (QS-RESTART-009)"
-    return restart_token.of_another_host(given, host, node_id)
+    return restart_token.check_host(given, host, node_id)
 
 
 def check_expiry(given: Mapping, clock: Clock) -> str | None:

@@ -88,14 +88,14 @@ def one_controller(reading: Reading) -> list[str]:
     zookeeper, quorum = reading.facts["zookeeper"], reading.facts["quorum"]
     controller, alive = zookeeper.get("controller") or {}, zookeeper.get("broker_ids") or {}
     reasons = []
-    fenced = zk_controller.fenced_sentence(zookeeper)
+    fenced = zk_controller.explain_fenced(zookeeper)
     if fenced:
         reasons.append(
             f"{fenced}. To elect another: zookeeper-shell.sh {zookeeper.get('connect')} delete "
             "/controller (QS-GATE-010)"
         )
     owner = controller.get("broker_id")
-    if zk_controller.elected(controller) and alive and str(owner) not in alive:
+    if zk_controller.is_elected(controller) and alive and str(owner) not in alive:
         reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids (QS-GATE-010)")
     if reading.phase in _UNDER_QUORUM and not quorum.get("reached"):
         reasons.append(f"the quorum has no leader: {quorum.get('error')} (QS-GATE-008)")
@@ -130,7 +130,7 @@ def registrations(reading: Reading) -> list[str]:
             f"broker {broker_id} runs in migration or KRaft mode and is not registered there. Read its log, and "
             "restart it (QS-GATE-010)"
         )
-        for broker_id in phase.following(reading.facts)
+        for broker_id in phase.find_followers(reading.facts)
         if str(broker_id) not in registered and not (reading.node and reading.node.node_id == broker_id)
     ]
 
@@ -201,10 +201,10 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
 def lost(reading: Reading) -> list[str]:
     """Return why a broker may have lost partitions: it renamed their directories to -stray when it started in migration
     or KRaft mode, since the metadata did not assign them to it."""
-    found = {STRAY: [f"{host}:{path}" for host, paths in strays.by_host(reading.facts).items() for path in paths]}
+    found = {STRAY: [f"{host}:{path}" for host, paths in strays.group_by_host(reading.facts).items() for path in paths]}
     if not found[STRAY] or cluster_health.token(found) in (reading.accepted or ()):
         return []
-    reasons = [f"{finding.text}. {finding.do}" for finding in strays.lost(reading.facts)]
+    reasons = [f"{finding.text}. {finding.do}" for finding in strays.find_lost(reading.facts)]
     return reasons + ([cluster_health.explain_acceptance(found)] if reading.accepted is not None else [])
 
 
@@ -217,7 +217,7 @@ def caught_up(reading: Reading) -> list[str]:
     voters = [
         voter for voter in reading.quorum.get("voters") or [] if voter["id"] != own or _leads(reading.quorum, own)
     ]
-    brokers = [broker_id for broker_id in phase.following(reading.facts) if broker_id != own]
+    brokers = [broker_id for broker_id in phase.find_followers(reading.facts) if broker_id != own]
     return gates.find_trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
 
 

@@ -52,7 +52,7 @@ class Host(Protocol):
 Edit = Callable[[Host], Dict[str, Any]]
 
 
-def none(_host: Host) -> Dict[str, Any]:
+def change_nothing(_host: Host) -> Dict[str, Any]:
     """A plain restart changes nothing."""
     return {}
 

@@ -66,7 +66,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
             for kind, names in missing.items()
             if names
         ]
-        unseen = _unseen(controllers, log)
+        unseen = _explain_unseen(controllers, log)
         if unseen:
             return InitialCopy([], [], lost, {}, unseen)
         return InitialCopy(
@@ -107,7 +107,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
                 f"{lower if lower == upper else f'{lower} to {upper}'} (QS-COPY-003)"
             )
     moved += [f"{kind} deleted meanwhile: {shown(names)} (QS-COPY-003)" for kind, names in missing.items() if names]
-    lost = _unproven(before, after, missing, records, later)
+    lost = _find_unproven(before, after, missing, records, later)
     if not lost:
         return InitialCopy([], differences, moved, records)
     text = (
@@ -117,7 +117,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     return InitialCopy([], differences, moved, records, text)
 
 
-def _unproven(
+def _find_unproven(
     before: Mapping, after: Mapping, missing: Mapping[str, list[str]], copied: Mapping, later: Mapping
 ) -> list[str]:
     """Return what is gone without a record after the copy that removed it, as texts.
@@ -144,7 +144,7 @@ def _unproven(
     return texts
 
 
-def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:
+def _explain_unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:
     """Return why logs without the transaction do not prove that there was no copy; None when they prove it.
 
     Kafka removes the log's beginning once a checkpoint has it. A committed record is in a log of any majority. The

@@ -35,7 +35,7 @@ def is_cluster_id(text: object) -> bool:
     return isinstance(text, str) and bool(_CLUSTER_ID.fullmatch(text))
 
 
-def answers(facts: ClusterFacts) -> list[Answer]:
+def find_answers(facts: ClusterFacts) -> list[Answer]:
     """Return every cluster id in collected facts."""
     found = []
     zookeeper = facts.get("zookeeper") or {}
@@ -58,12 +58,15 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
 
     `needed`: the kinds of sources that must answer.
     """
-    found = answers(facts)
+    found = find_answers(facts)
     ids = sorted({answer.cluster_id for answer in found})
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:
         listed = "; ".join(
-            [*(_shown(found, cluster_id) for cluster_id in ids), *([f"this run is of {wanted}"] if wanted else [])]
+            [
+                *(_format_cluster(found, cluster_id) for cluster_id in ids),
+                *([f"this run is of {wanted}"] if wanted else []),
+            ]
         )
         reasons.append(f"the cluster ids differ: {listed} (QS-PHASE-004)")
     malformed = [answer for answer in found if not is_cluster_id(answer.cluster_id)]
@@ -82,7 +85,7 @@ def refusal(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str
     return ". ".join([*reasons, CORRECT]) if reasons else None
 
 
-def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
+def check_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
     """Return why a host's log directories are not those of this cluster and node; None when they are.
 
     `node_id` None compares the cluster alone. `optional`: whether the host may have no meta.properties, as a controller
@@ -114,7 +117,7 @@ def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int |
     )
 
 
-def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | None:
+def check_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | None:
     """Return why ZooKeeper, with `stored` in /cluster/id, is not that of this cluster; None when it is."""
     if stored == cluster_id:
         return None
@@ -125,7 +128,7 @@ def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | Non
     )
 
 
-def _shown(found: list[Answer], cluster: str) -> str:
+def _format_cluster(found: list[Answer], cluster: str) -> str:
     named = [answer.what for answer in found if answer.cluster_id == cluster]
     more = f" and {len(named) - 4} more" if len(named) > 4 else ""
     return f"{cluster} in {', '.join(named[:4])}{more}"

@@ -34,7 +34,7 @@ def paths(node: NodeFacts) -> list[str]:
     ]
 
 
-def by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
+def group_by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
     """Return {host: paths} of the -stray directories of brokers that run in migration or KRaft mode.
 
     `lost`: those of partitions that the brokers' metadata does assign to the broker, and all whose partition is not
@@ -50,29 +50,30 @@ def by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
     return found
 
 
-def lost(facts: ClusterFacts) -> list[Stray]:
+def find_lost(facts: ClusterFacts) -> list[Stray]:
     """Return the directories of partitions that their broker must hold: they stop a rolling restart."""
     return [
         Stray(
-            _why_lost(host, found),
+            _explain_lost(host, found),
             "Check that each partition has all its replicas in sync, and its records. Then move the directories away, "
             f"on {host}: mv {_parent(found)}/*-stray DIRECTORY. Until then no other broker is stopped",
         )
-        for host, found in by_host(facts).items()
+        for host, found in group_by_host(facts).items()
     ]
 
 
-def left(facts: ClusterFacts) -> list[Stray]:
+def find_left(facts: ClusterFacts) -> list[Stray]:
     """Return the directories of partitions that are no longer the broker's."""
     return [
         Stray(
-            _why_left(host, found), f"remove them when their records are needed no more. On {host}: ls {_parent(found)}"
+            _explain_left(host, found),
+            f"remove them when their records are needed no more. On {host}: ls {_parent(found)}",
         )
-        for host, found in by_host(facts, lost=False).items()
+        for host, found in group_by_host(facts, lost=False).items()
     ]
 
 
-def _why_lost(host: str, found: list[str]) -> str:
+def _explain_lost(host: str, found: list[str]) -> str:
     """Return why these directories stop a rolling restart."""
     return (
         f"{host} did not find these directories assigned to it when it started, though they are: "
@@ -80,7 +81,7 @@ def _why_lost(host: str, found: list[str]) -> str:
     )
 
 
-def _why_left(host: str, found: list[str]) -> str:
+def _explain_left(host: str, found: list[str]) -> str:
     """Return why these directories are there."""
     return (
         f"{host} has directories of partitions that were deleted or moved while it restarted: "

@@ -13,24 +13,24 @@ from __future__ import annotations
 from typing import Mapping
 
 
-def elected(controller: Mapping) -> bool:
+def is_elected(controller: Mapping) -> bool:
     """Return whether `/controller` is a ZooKeeper-mode broker's: ephemeral, without a KRaft epoch."""
     ephemeral = controller.get("exists") and controller.get("ephemeral")
     return bool(ephemeral) and (controller.get("kraft_controller_epoch") or -1) < 0
 
 
-def fenced(zookeeper: Mapping) -> bool:
+def is_fenced(zookeeper: Mapping) -> bool:
     """Return whether `/controller_epoch` was written after the election, so that the controller's writes fail."""
     controller, epoch = zookeeper.get("controller") or {}, zookeeper.get("controller_epoch") or {}
-    if not elected(controller) or not epoch.get("exists"):
+    if not is_elected(controller) or not epoch.get("exists"):
         return False
     written, elected_at = epoch.get("mzxid"), controller.get("czxid")
     return written is not None and elected_at is not None and written != elected_at
 
 
-def fenced_sentence(zookeeper: Mapping) -> str | None:
+def explain_fenced(zookeeper: Mapping) -> str | None:
     """Return why the elected controller can write nothing, without the full stop; None if it can."""
-    if not fenced(zookeeper):
+    if not is_fenced(zookeeper):
         return None
     broker = zookeeper["controller"].get("broker_id")
     return (

@@ -100,7 +100,7 @@ def dead_replicas(facts: Facts) -> Iterable[Finding]:
     """Yield the brokers that hold replicas and are not registered: the initial copy waits for them forever."""
     if facts.metadata is None:
         return  # the check `zookeeper` reports it
-    for broker, names in zk_metadata.unregistered_replicas(facts.metadata).items():
+    for broker, names in zk_metadata.find_unregistered_replicas(facts.metadata).items():
         if int(broker) in facts.dead:
             continue
         yield Finding(

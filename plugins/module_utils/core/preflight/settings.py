@@ -29,7 +29,7 @@ def agreement(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.brokers.items()
     }
     zookeeper_mode = {host: properties for host, properties in values.items() if "zookeeper.connect" in properties}
-    for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
+    for key, by_host in kraft_config.find_disagreements(zookeeper_mode).items():
         if key in facts.controller_config:
             continue
         secret = any(str(value).startswith(PREFIX) for value in by_host.values())
@@ -51,7 +51,7 @@ def overrides(facts: Facts) -> Iterable[Finding]:
         if key == "zookeeper.connect":
             yield from _another_connect(facts, str(own))
             continue
-        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
+        if not kraft_config.is_taken_from_brokers(key) or len(of_brokers) != 1:
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]

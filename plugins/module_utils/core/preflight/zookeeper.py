@@ -156,7 +156,7 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
             "there",
             raise_epoch,
         )
-    fenced = zk_controller.fenced_sentence(facts.zookeeper)
+    fenced = zk_controller.explain_fenced(facts.zookeeper)
     if fenced:
         yield Finding(fenced, f"start a new election: zookeeper-shell.sh {connect} delete /controller")
 

@@ -185,7 +185,7 @@ def _of_rollback(
     reasons = [refused_now] if refused_now else []
     if kind.without_quorum:
         reasons += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
-        fenced = zk_controller.fenced_sentence(facts["zookeeper"])
+        fenced = zk_controller.explain_fenced(facts["zookeeper"])
         reasons += [fenced] if fenced else []
     elif kind.role == transitions.BROKER and not admitting:
         reasons += [

@@ -20,7 +20,7 @@ RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
 
 def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
     """Return why no node of this cluster may make a plain restart, or `what` may not begin; None when it may."""
-    restore = phase.restoring(facts)
+    restore = phase.find_restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]
         return f"The phase is {detected.phase}: {'. '.join(reasons) or 'see quorumshift.kafka.status'} (QS-PHASE-001)"

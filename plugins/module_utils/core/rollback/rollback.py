@@ -60,7 +60,7 @@ def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) ->
         )
     if detected.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in detected.blocks)
-    if phase.restoring(facts):
+    if phase.find_restoring(facts):
         return "A restore is not finished. Finish it first: run quorumshift.kafka.restore_zookeeper (QS-ROLLBACK-001)"
     if detected.phase == phase.REVERTING:
         return _masked(facts, target)
@@ -156,7 +156,7 @@ def traces(facts: ClusterFacts) -> list[str]:
     controller = zookeeper.get("controller") or {}
     if controller.get("exists") and not controller.get("ephemeral"):
         reasons.append("/controller is KRaft's (QS-GATE-004)")
-    fenced = zk_controller.fenced_sentence(zookeeper)
+    fenced = zk_controller.explain_fenced(zookeeper)
     reasons += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
@@ -241,8 +241,8 @@ def restore_zk_controller(
     """
     controller, migration = znodes_seen["controller"], bool(znodes_seen["migration"]["exists"])
     now = znodes_seen["controller_epoch"]["value"] or 0
-    elected = zk_controller.elected(controller)
-    if elected and not zk_controller.fenced(znodes_seen) and now >= (highest or 0):
+    elected = zk_controller.is_elected(controller)
+    if elected and not zk_controller.is_fenced(znodes_seen) and now >= (highest or 0):
         return ZkControllerRestore(None, False, migration)
     above = restore_plan.epoch_above([highest, *raft_epochs])
     return ZkControllerRestore(above if now < above else None, elected or _kraft_owned(controller), migration)

@@ -78,7 +78,7 @@ _WATCH = (
 
 def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -> Next:
     """Return the next step from the detected phase; `soak_s` in seconds."""
-    if phase.restoring(facts):
+    if phase.find_restoring(facts):
         return Next(
             "finish the restore: the playbook shows what is left and prints its token", "restore_zookeeper", False
         )
@@ -94,7 +94,7 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
         text = _after_unfinished(facts, text) if playbook else text
-        to_start = phase.to_start(facts, detected.phase)
+        to_start = phase.find_startable(facts, detected.phase)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
     left_s = soak_s - gates.soaked_s(facts)
@@ -105,7 +105,7 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
 
 
 def _after_unfinished(facts: ClusterFacts, text: str) -> str:
-    hosts = phase.unfinished(facts)
+    hosts = phase.find_unfinished(facts)
     return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
 
 

@@ -159,7 +159,7 @@ def client_address(node: NodeFacts, host_address: str, connections: Connections)
     values = (node.get("file") or {}).get("properties") or {}
     fallback = str(HostPort(host_address, connections.bootstrap[0].port))
     try:
-        listeners = kraft_config.advertised(values) if values else ()
+        listeners = kraft_config.advertised_listeners(values) if values else ()
     except AddressError:
         return fallback  # the check `listeners` reports it
     protocols = kraft_config.protocol_map(values)

@@ -142,17 +142,13 @@ def test_metadata_that_could_not_be_read_admits_no_stop():
 
 
 def test_a_token_that_only_permits_a_start_permits_no_stop():
-    assert restart_token.no_stop({"service": "kafka"}) is None
-    assert restart_token.no_stop({"service": "kafka", "only_start": False}) is None
-    assert "kafka runs, and this restart may only start it" in restart_token.no_stop(
+    assert restart_token.check_stop({"service": "kafka"}) is None
+    assert restart_token.check_stop({"service": "kafka", "only_start": False}) is None
+    assert "kafka runs, and this restart may only start it" in restart_token.check_stop(
         {"service": "kafka", "only_start": True}
     )
 
 
 def test_the_node_on_the_host_is_the_one_that_the_run_means():
-    assert (
-        restart_token.of_another_node("/etc/k", None, 2) is None and restart_token.of_another_node("/k", 2, 2) is None
-    )
-    assert restart_token.of_another_node("/etc/k", 5, 2).startswith(
-        "/etc/k on this host is of node 5, the run means node 2"
-    )
+    assert restart_token.check_node("/etc/k", None, 2) is None and restart_token.check_node("/k", 2, 2) is None
+    assert restart_token.check_node("/etc/k", 5, 2).startswith("/etc/k on this host is of node 5, the run means node 2")

@@ -379,7 +379,7 @@ def test_stopped_brokers_are_a_block_after_a_finished_restore_or_another_run():
         restored("reverting_migration_gone", "forward"),
     ):
         assert "restore_unfinished" not in ids(phase.detect(facts)) and "broker_down" in ids(phase.detect(facts))
-    assert phase.restoring(recorded.facts("reverting_controllers_down")) is None
+    assert phase.find_restoring(recorded.facts("reverting_controllers_down")) is None
 
 
 def test_a_masked_controller_does_not_make_a_finalized_cluster_reverting():
@@ -470,9 +470,9 @@ def test_an_old_registration_is_a_block_while_brokers_join():
 
 def test_silent_controllers_names_those_that_do_not_answer():
     facts = recorded.facts("hybrid")
-    assert phase.silent_controllers(facts) == []
+    assert phase.find_silent_controllers(facts) == []
     facts["nodes"]["c2"].update(running=None, running_error="c2:9093: connection refused")
-    assert phase.silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
+    assert phase.find_silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
 
 
 def test_the_longest_readable_log_counts():
@@ -531,11 +531,11 @@ def test_every_block_is_asserted_above():
 def test_following_lists_brokers_in_migration_or_kraft_mode():
     facts = recorded.facts("hybrid")
     every = phase.broker_ids(facts)
-    assert phase.following(facts) == every
+    assert phase.find_followers(facts) == every
     facts["nodes"]["b2"]["running"] = "zk"  # it was reverted
-    assert phase.following(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
+    assert phase.find_followers(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
     facts["nodes"]["b1"]["running"] = None
-    assert len(phase.following(facts)) == len(every) - 2
+    assert len(phase.find_followers(facts)) == len(every) - 2
 
 
 def test_a_broker_that_does_not_answer_is_quoted():
@@ -565,7 +565,7 @@ def test_a_broker_that_does_not_answer_is_quoted():
 )
 def test_controllers_that_are_down_are_started_before_any_gate(name, hosts):
     facts = recorded.facts(name)
-    assert phase.to_start(facts, phase.detect(facts).phase) == hosts
+    assert phase.find_startable(facts, phase.detect(facts).phase) == hosts
 
 
 @pytest.mark.parametrize("change", ["masked", "unformatted", "unreached", "no file"])
@@ -579,14 +579,14 @@ def test_a_controller_that_must_not_or_cannot_run_is_not_started(change):
         node["reached"] = False
     if change == "no file":
         node["next"] = None
-    assert phase.to_start(facts, "dual_write") == []
+    assert phase.find_startable(facts, "dual_write") == []
 
 
 def test_a_controller_is_started_before_the_copy_only_under_a_leader():
     facts = recorded.facts("dual_write_one_controller_down")
-    assert phase.to_start(facts, "brokers_joining") == ["c2"]
+    assert phase.find_startable(facts, "brokers_joining") == ["c2"]
     facts["quorum"] = {"reached": False, "error": "x"}
-    assert phase.to_start(facts, "brokers_joining") == []
+    assert phase.find_startable(facts, "brokers_joining") == []
 
 
 def test_the_block_says_who_starts_the_controllers():

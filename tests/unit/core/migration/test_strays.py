@@ -36,7 +36,9 @@ def test_stray_directories_of_a_topic_that_was_deleted_or_moved_lose_nothing():
     deleted, moved = with_stray(), with_stray(replicas=(1, 9))
     del deleted["topics"]["partitions"]["orders"]
     for facts in (deleted, moved):
-        assert strays.by_host(facts) == {} and strays.by_host(facts, lost=False) == {"b2": [f"/data/{NAME}"]}
+        assert strays.group_by_host(facts) == {} and strays.group_by_host(facts, lost=False) == {
+            "b2": [f"/data/{NAME}"]
+        }
         (block,) = [one for one in phase.detect(facts).blocks if one.id == "stray_directories"]
         assert block.text.startswith("b2 has directories of partitions that were deleted or moved while it restarted")
 
@@ -47,4 +49,4 @@ def test_a_stray_directory_whose_partition_is_unknown_counts_as_lost():
     cut = with_stray(name="o" * 214 + NAME[6:])
     cut["topics"]["partitions"]["o" * 249] = cut["topics"]["partitions"].pop("orders")
     for facts in (unread, with_stray(name="other-stray"), cut):
-        assert list(strays.by_host(facts)) == ["b2"]
+        assert list(strays.group_by_host(facts)) == ["b2"]

@@ -121,7 +121,7 @@ def test_an_edit_leads_from_each_mode_of_its_row_to_the_rows_mode(kind, mode, re
     """A rollback takes back what the forward kind did: the file is that of before, byte for byte."""
     if kind.is_rollback:
         restarted.path.write_text(FILES[kind.after])
-        assert mode_of(restarted(transitions.forward_to(mode), mode)) == mode
+        assert mode_of(restarted(transitions.find_forward_kind(mode), mode)) == mode
         assert restarted(kind, kind.after) == FILES[kind.after].encode()
         return
     if mode:
@@ -176,13 +176,13 @@ def test_forward_kinds_of_a_role_follow_each_other():
     for role in (transitions.BROKER, transitions.CONTROLLER):
         forward = [kind for kind in KINDS.values() if kind.role == role and not (kind.is_plain or kind.is_rollback)]
         for before, after in zip(forward, forward[1:]):
-            assert before.after == after.left and before in transitions.earlier(after.name)
+            assert before.after == after.left and before in transitions.earlier_kinds(after.name)
 
 
 def test_each_kind_of_a_rollback_undoes_a_forward_one():
     for kind in KINDS.values():
         if kind.is_rollback:
-            forward = transitions.forward_to(kind.left)
+            forward = transitions.find_forward_kind(kind.left)
             assert (forward.left, forward.after, forward.role) == (kind.after, kind.left, kind.role)
 
 
@@ -255,12 +255,12 @@ def test_the_restarts_of_a_migration_come_in_the_order_of_the_table():
     ],
 )
 def test_steps_of_a_migration_by_phase(seen, due, ahead):
-    assert transitions.names_ahead(seen, due_alone=True) == due
-    assert len(transitions.names_ahead(seen)) == ahead
+    assert transitions.step_names_ahead(seen, due_alone=True) == due
+    assert len(transitions.step_names_ahead(seen)) == ahead
 
 
 def test_steps_of_a_rollback_by_phase():
-    assert transitions.names_ahead("hybrid", transitions.TO_HYBRID) == ["before_revert", "hybrid"]
-    assert "hybrid" in transitions.names_ahead("finalizing", transitions.TO_ZK)
-    assert "hybrid" not in transitions.names_ahead("finalizing", transitions.TO_ZK, due_alone=True)
-    assert transitions.names_ahead("zk", transitions.TO_ZK) == []
+    assert transitions.step_names_ahead("hybrid", transitions.TO_HYBRID) == ["before_revert", "hybrid"]
+    assert "hybrid" in transitions.step_names_ahead("finalizing", transitions.TO_ZK)
+    assert "hybrid" not in transitions.step_names_ahead("finalizing", transitions.TO_ZK, due_alone=True)
+    assert transitions.step_names_ahead("zk", transitions.TO_ZK) == []

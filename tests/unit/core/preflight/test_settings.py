@@ -99,7 +99,7 @@ def test_finding_for_a_controller_setting_that_differs_from_the_brokers(key, own
 
 
 def test_policies_are_keys_that_controllers_take():
-    assert all(kraft_config.taken_from_brokers(key) for key in kraft_config.POLICIES)
+    assert all(kraft_config.is_taken_from_brokers(key) for key in kraft_config.POLICIES)
 
 
 ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
