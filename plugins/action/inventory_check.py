@@ -32,7 +32,7 @@ class ActionModule(QuorumshiftAction):
         given = variables.Given(
             found_of, groups, typed(), bool(self.session), load_extra_vars(DataLoader()).get(LOST, "")
         )
-        found = variables.problems(
+        found = variables.find_problems(
             given,
             variable_specs.specs(),
             variable_specs.cluster_wide(),

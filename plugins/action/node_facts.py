@@ -37,7 +37,7 @@ class ActionModule(QuorumshiftAction):
     def _connectivity(self, args: dict) -> dict:
         nodes, required = self.nodes(), args.get("connectivity_required", False)
         node = nodes[self.host]
-        if not node["reached"] or not (required or paths.not_begun(nodes)):
+        if not node["reached"] or not (required or paths.is_not_begun(nodes)):
             return {"skipped": True, "changed": False}
         content = file_changes.of_controller(self, self.host) if node["role"] == "controller" and not required else {}
         wanted = paths.targets(self.host, nodes, content.get("zookeeper.connect"))
@@ -59,7 +59,7 @@ class ActionModule(QuorumshiftAction):
         if found and untried:
             found["login"] = {"answered": [], "errors": [], "untried": untried}
         if required and found and found["failed"]:
-            findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
+            findings = paths.find_unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
             lines = [f"{advice.sentences(one.seen, one.do)}." for one in findings]
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker. (QS-CHECK-036)", *lines])}
         return result

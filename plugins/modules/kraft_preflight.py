@@ -193,7 +193,7 @@ def main():
         }
     )
 
-    unfit = preflight.unfit(module.params["waived"])
+    unfit = preflight.check_waivers(module.params["waived"])
     if unfit:
         module.fail_json(
             msg=f"quorumshift_waive is invalid: {'; '.join(unfit)}. It maps ids of checks to reasons, as in "
@@ -209,10 +209,10 @@ def main():
         began = module.params["carry"].get("began") or time.time()
         waited = time.time() - began
         facts = collected(module)
-        lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
+        lasting = requests.find_lasting(facts, module.params["carry"].get("lasting"))
         findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
         blocking = [finding for finding in findings if finding["severity"] == "blocks"]
-        result = {"findings": findings, "checks": preflight.ran(facts)}
+        result = {"findings": findings, "checks": preflight.ids_with_facts(facts)}
         if blocking and all(waited < patience.get(finding["id"], 0) for finding in blocking):
             time.sleep(PAUSE_S)
             progress = f"waiting for {waited:.0f} s: {blocking[0]['seen']}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import allows
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import is_allowed
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_rights, zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
@@ -88,7 +88,7 @@ def test_conclusions_are_what_the_server_allows(ensemble, name, writes):
         assert rights["complete"]
         assert STATES["absent"] not in rights["acls"]
         concluded = {
-            path: allows(acl, DELETE if path == "/" else WRITE, rights["identities"], rights["complete"])
+            path: is_allowed(acl, DELETE if path == "/" else WRITE, rights["identities"], rights["complete"])
             for path, acl in rights["acls"].items()
         }
         assert concluded == {path: really(client, path) for path in concluded}

@@ -11,7 +11,7 @@ from typing import Iterable, Mapping
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     values_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
@@ -69,7 +69,7 @@ def controller_logins(facts: Facts) -> Iterable[Finding]:
         if login:
             silent = map(str, sorted(_alive(facts) - set(login["answered"]))) if not login["errors"] else []
             results[host] = (tuple(login["errors"]), tuple(silent), login.get("untried") or "")
-    for hosts, (errors, silent, untried) in grouped(results).items():
+    for hosts, (errors, silent, untried) in group_by_value(results).items():
         if untried:
             yield Finding(
                 f"the login of {shown(hosts)} to the brokers was not tested: {untried}",

@@ -102,7 +102,7 @@ def partitions_of(node: NodeFacts) -> int:
     return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
 
 
-def grouped(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
+def group_by_value(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
     """Return {hosts: value} of {host: value}: one entry for all hosts with the same value."""
     hosts: dict[Any, list[str]] = {}
     for host, value in sorted(values.items()):

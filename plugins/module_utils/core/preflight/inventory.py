@@ -135,7 +135,7 @@ def broker_ids(facts: Facts) -> Iterable[Finding]:
         service = facts.brokers[host].get("service") or {}
         name, running = service.get("name", "the broker"), service.get("active")
         state = service.get("active_state") or ("active" if running else "down")
-        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker)) + own_words(facts.brokers[host])
+        lost = "".join(f"; {text}" for text in replicas.find_lost_with(facts, broker)) + own_words(facts.brokers[host])
         do = f"find in its log why it has no ZooKeeper session: {name} runs" if running else f"start {name} on {host}"
         yield Finding(
             f"broker {broker} on {host} is not registered in ZooKeeper ({name} is {state}){lost}",
@@ -249,7 +249,7 @@ def versions(facts: Facts) -> Iterable[Finding]:
         mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
         yield Finding(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes must run one release")
     for version in sorted(known):
-        yield from _unfit(version)
+        yield from _explain_unfit(version)
     for host, node in sorted(facts.brokers.items()):
         runs = facts.running.get(host)
         if runs is None or node.get("running") not in (phase.ZK, "zk_migration"):
@@ -276,7 +276,7 @@ def versions(facts: Facts) -> Iterable[Finding]:
             )
 
 
-def _unfit(version: str) -> Iterable[Finding]:
+def _explain_unfit(version: str) -> Iterable[Finding]:
     release = releases.release(version)
     if release is None:
         yield Finding(

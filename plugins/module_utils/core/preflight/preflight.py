@@ -61,7 +61,7 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
     return findings
 
 
-def ran(facts: Facts) -> list[str]:
+def ids_with_facts(facts: Facts) -> list[str]:
     """Return the ids of the checks that had facts of their subject. Without the verification, none is of Spark."""
     of_spark = ("spark", "spark_executors", "spark_room", "spark_paths")
     without: tuple[str, ...] = of_spark
@@ -85,7 +85,7 @@ def _findings(check: Check, facts: Facts) -> list[Finding]:
         ]
 
 
-def unfit(waived: Mapping[str, str]) -> list[str]:
+def check_waivers(waived: Mapping[str, str]) -> list[str]:
     """Return why quorumshift_waive is invalid, as sentences."""
     known = {check.id for check in CHECKS}
     unknown = [f"{name} is not a check" for name in sorted(waived) if name not in known]

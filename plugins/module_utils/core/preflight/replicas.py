@@ -30,7 +30,7 @@ def partitions(facts: Facts) -> Iterable[Finding]:
         yield Finding(trouble, do)
 
 
-def lost_with(facts: Facts, broker: int) -> list[str]:
+def find_lost_with(facts: Facts, broker: int) -> list[str]:
     """Return the problems of partitions with a replica on a dead broker, as sentences."""
     topics = facts.cluster.get("topics") or {}
     if not topics.get("reached"):

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice
 CHECKS = DELETIONS, ELECTIONS, STATES = "deletions", "elections", "partition_states"
 
 
-def under_way(facts: Facts) -> dict[str, list[str]]:
+def find_under_way(facts: Facts) -> dict[str, list[str]]:
     """Return {check id: sorted topics or partitions} of the requests that are not completed."""
     if facts.metadata is None:
         return {}
@@ -36,9 +36,9 @@ def under_way(facts: Facts) -> dict[str, list[str]]:
     }
 
 
-def lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
+def find_lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
     """Return `under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
-    now = under_way(facts)
+    now = find_under_way(facts)
     if before is None:
         return now
     return {check: [name for name in names if name in set(before.get(check, ()))] for check, names in now.items()}

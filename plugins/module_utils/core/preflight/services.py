@@ -11,7 +11,7 @@ from typing import Iterable
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     partitions_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
@@ -35,7 +35,7 @@ _RAISE = {
 def platform(facts: Facts) -> Iterable[Finding]:
     """Yield the hosts without what restarts and gate tokens need: Linux with systemd, /proc and a clock since boot."""
     hosts = {name: node["host"] for name, node in facts.cluster["nodes"].items() if node.get("host")}
-    for names, (system, manager, error) in grouped(
+    for names, (system, manager, error) in group_by_value(
         {name: (host["system"], host["first_process"], host["systemd"]) for name, host in hosts.items()}
     ).items():
         if system != "Linux":
@@ -50,7 +50,7 @@ def platform(facts: Facts) -> Iterable[Finding]:
                 "restart worker as a unit",
             )
     clocks = {name: (facts.cluster["nodes"][name].get("clock") or {}).get("error") for name in hosts}
-    for names, error in grouped(clocks).items():
+    for names, error in group_by_value(clocks).items():
         if error and hosts[names[0]]["system"] == "Linux":
             yield Finding(
                 f"{shown(names)} cannot time a gate token: {error}",
@@ -136,7 +136,7 @@ def stop_timeouts(facts: Facts) -> Iterable[Finding]:
         limit = timespan_s(service.get("timeout_stop", ""))
         if limit is not None:
             limits[host] = (service["name"], limit)
-    for hosts, (name, limit) in grouped(limits).items():
+    for hosts, (name, limit) in group_by_value(limits).items():
         partitions = max(partitions_of(facts.cluster["nodes"][host]) for host in hosts)
         needed = round(STOP_S + STOP_S_PER_PARTITION * partitions) if partitions else CONTROLLER_STOP_S
         if limit < needed:
@@ -165,7 +165,7 @@ def restarts(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.cluster["nodes"].items()
         if (node.get("service") or {}).get("restart") in ("always", "on-failure")
     }
-    for hosts, (name, value) in grouped(again).items():
+    for hosts, (name, value) in group_by_value(again).items():
         yield Finding(
             f"{name} of {shown(hosts)} has Restart={value}",
             f"set Restart=no in a drop-in for the migration (systemctl edit {shlex.quote(name)}). Otherwise "
@@ -180,7 +180,7 @@ def enabled(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.cluster["nodes"].items()
         if (node.get("service") or {}).get("unit_file_state") == "disabled"
     }
-    for hosts, name in grouped(off).items():
+    for hosts, name in group_by_value(off).items():
         yield Finding(
             f"{name} of {shown(hosts)} is not enabled: after a reboot it stays down",
             f"enable it, unless something else starts it: systemctl enable {shlex.quote(name)}",

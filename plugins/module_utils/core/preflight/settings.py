@@ -10,7 +10,7 @@ from typing import Iterable, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     values_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
@@ -268,7 +268,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
 def _brokers_by_value(facts: Facts, key: str) -> Iterable[tuple[Sequence[str], str]]:
     """Return the brokers that set `key`, grouped by value: (hosts, value)."""
     values = {host: config_values.get(values_of(node), key) for host, node in facts.brokers.items()}
-    return grouped({host: value for host, value in values.items() if value}).items()
+    return group_by_value({host: value for host, value in values.items() if value}).items()
 
 
 def self_healer(facts: Facts) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Iterable, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, grouped
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, group_by_value
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
@@ -125,7 +125,7 @@ def _java(seen: Mapping) -> Iterable[Finding]:
             f"run there: {_INSTALL_JAVA}. Or name another one: "
             f"quorumshift_spark_submit: [env, JAVA_HOME=DIR, {command['program']}]",
         )
-    elif _major(java["version"]) < OLDEST_JAVA:
+    elif _parse_major(java["version"]) < OLDEST_JAVA:
         yield Finding(
             f"{name} has Java {java['version']}{where}, Spark {SPARK_RELEASE} needs {OLDEST_JAVA} or newer",
             f"run there: {_INSTALL_JAVA}. Then set JAVA_HOME: "
@@ -145,7 +145,7 @@ def _java(seen: Mapping) -> Iterable[Finding]:
         )
 
 
-def _major(version: str) -> int:
+def _parse_major(version: str) -> int:
     """Return 8 of `1.8.0_402`, 17 of `17.0.15` and 25 of `25-ea`."""
     found = re.match(r"(?:1\.)?(\d+)", version)
     return int(found.group(1)) if found else 0
@@ -224,8 +224,8 @@ def connections(facts: Facts) -> Iterable[Finding]:
             if target["kind"] == kind and target["to"] not in dead and not _is_down(facts, target)
         ]
         some = kind == "zookeeper" and len(failed) < seen["tried"].get(kind, 0) if failed else False
-        for names, error in grouped({_named(target): target["error"] for target in failed}).items():
-            first, *_others = (target for target in failed if _named(target) == names[0])
+        for names, error in group_by_value({_name_target(target): target["error"] for target in failed}).items():
+            first, *_others = (target for target in failed if _name_target(target) == names[0])
             port = (
                 f"open the port for {seen['host']}, or set quorumshift_spark_host to a host that reaches it. Test it "
             )
@@ -246,7 +246,7 @@ def _is_down(facts: Facts, target: Mapping) -> bool:
     )
 
 
-def _named(target: Mapping) -> str:
+def _name_target(target: Mapping) -> str:
     return target["to"] if target["to"] == target["address"] else f"{target['to']} ({target['address']})"
 
 

@@ -143,7 +143,7 @@ def is_own(name: str) -> bool:
     return first[:1] == "q" and difflib.SequenceMatcher(None, first, ALWAYS.rstrip("_")).ratio() >= ALIKE
 
 
-def problems(
+def find_problems(
     given: Given,
     specs: Mapping[str, Mapping],
     cluster_wide: Collection[str],
@@ -260,7 +260,7 @@ def _values(
             try:
                 converted = convert(spec, value)
             except (TypeError, ValueError) as error:
-                wrong = f"{_seen(spec, value)}{_reason(spec, error)}"
+                wrong = f"{_format_value(spec, value)}{_reason(spec, error)}"
                 yield Problem(f"{name}{given.of(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity)
                 continue
             choices = spec.get("choices")
@@ -269,7 +269,9 @@ def _values(
                 if wrong not in choices:
                     near = difflib.get_close_matches(str(wrong), list(map(str, choices)), 1, 0.6)
                     meant = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(filter(None, choices))}."
-                    yield Problem(f"{name}{given.of(hosts)}: {_seen(spec, wrong)}no such choice. {meant}", severity)
+                    yield Problem(
+                        f"{name}{given.of(hosts)}: {_format_value(spec, wrong)}no such choice. {meant}", severity
+                    )
             if choices and chosen == []:
                 yield Problem(
                     f"{name}{given.of(hosts)} is empty. Use {' or '.join(choices)}, or leave it out.", severity
@@ -290,14 +292,14 @@ def _forms(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mappin
             if value in (None, "") or isinstance(value, Unreadable):
                 continue
             try:
-                wrong = _unfit(name, spec, convert(spec, value))
+                wrong = _explain_unfit(name, spec, convert(spec, value))
             except (TypeError, ValueError):
                 continue  # the check of the values reports it
             if wrong:
                 yield Problem(f"{name}{given.of(hosts)}: {wrong}.", "stops" if name in _TO_READ else "fails")
 
 
-def _unfit(name: str, spec: Mapping, value: Any) -> str:
+def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
     """Return what is wrong with a value of the right type, "" if nothing is."""
     if spec.get("type") in _NUMBERS:
         least, most = int(name == _PORT), _MOST.get(name, math.inf)
@@ -314,7 +316,7 @@ def _unfit(name: str, spec: Mapping, value: Any) -> str:
     if name == "quorumshift_controller_listener" and not re.fullmatch(r"[\w.-]+", value):
         return f"{value!r} is no name of a listener. Write one name, as CONTROLLER"
     if name == "quorumshift_waive":
-        wrong = "; ".join(preflight.unfit(value))
+        wrong = "; ".join(preflight.check_waivers(value))
         return f"{wrong}. Write the id of a check with the reason, as {{QS-CHECK-049: known}}" if wrong else ""
     if name == "reassign_add" and value != LEAST_LOADED and not (value.isascii() and value.isdigit()):
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
@@ -341,7 +343,7 @@ def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[st
                 "stops" if specs[name].get("required") else "fails",
             )
         elif specs[name].get("required") and own.get(name) in (None, "", []):
-            yield Problem(_unset(name, specs), "stops")
+            yield Problem(_explain_unset(name, specs), "stops")
         elif name in own:
             other = [host for value, hosts in given.values(name) if value != own[name] for host in hosts]
             if other:
@@ -356,7 +358,7 @@ def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterabl
     own = given.hosts.get(CONTROL_NODE, {})
     for name in needs.variables:
         if own.get(name) in (None, "", [], {}):
-            yield Problem(_unset(name, specs))
+            yield Problem(_explain_unset(name, specs))
     set_here = [name for name in needs.one_of if own.get(name) not in (None, "") and not _is_no(own[name])]
     if needs.one_of and len(set_here) != 1:
         seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
@@ -367,14 +369,14 @@ def _is_no(value: Any) -> bool:
     return str(value).strip().lower() in ("false", "no", "off", "n", "f")
 
 
-def _unset(name: str, specs: Mapping[str, Mapping]) -> str:
+def _explain_unset(name: str, specs: Mapping[str, Mapping]) -> str:
     """Return that a variable is not set, with where to set it and an example from its description."""
     example = next((line for line in _lines(specs[name]) if line.startswith("Example")), "")
     where = f"{name} is not set. Set it in the inventory's group all, or with -e."
-    return f"{where} {_plain(example)}".rstrip()
+    return f"{where} {_strip_markup(example)}".rstrip()
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Return a description without Ansible's markup."""
     return text.replace("V(", "").replace(").", ".") if "V(" in text else text
 
@@ -622,7 +624,7 @@ class Unreadable:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _seen(spec: Mapping, value: Any) -> str:
+def _format_value(spec: Mapping, value: Any) -> str:
     """Return a value for a message; nothing of one that may hold a secret."""
     if "dict" in (spec.get("type"), spec.get("elements")) or spec.get("no_log"):
         return ""

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     partitions_of,
     values_of,
 )
@@ -112,7 +112,7 @@ def _tls_of_jvm(facts: Facts) -> Iterable[Finding]:
         file, of_jvm = values_of(node), node.get("zookeeper_tls") or {}
         if file and config_values.is_true({**of_jvm, **file}, "zookeeper.ssl.client.enable"):
             found[host] = tuple((key, value) for key, value in sorted(of_jvm.items()) if key not in file)
-    for hosts, settings in grouped(found).items():
+    for hosts, settings in group_by_value(found).items():
         if settings:
             lines = [f"{key}={MASK if value.startswith(PREFIX) else value}" for key, value in settings]
             yield Finding(
@@ -216,7 +216,7 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     unknown: dict[str, list[str]] = {}
     for path, acl in sorted(rights["acls"].items()):
         right = "DELETE" if path == "/" else "WRITE"
-        allowed = allows(acl, _PERMISSIONS[right], rights["identities"], rights["complete"])
+        allowed = is_allowed(acl, _PERMISSIONS[right], rights["identities"], rights["complete"])
         if allowed is not True:
             kind = "/controller and /migration" if path == "/" else path
             (unknown if allowed is None else lacking).setdefault(right, []).append(kind)
@@ -266,7 +266,7 @@ def files(facts: Facts) -> Iterable[Finding]:
         )
         return
     errors = {host: str(answer.get("msg") or "no answer") for host, answer in facts.zookeeper_files.items()}
-    listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in grouped(errors).items())
+    listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in group_by_value(errors).items())
     yield Finding(
         f"no ZooKeeper server's files can be read, so {closes}: {listed}",
         "give the control node a login there, and the server's zoo.cfg as quorumshift_zookeeper_config_file",
@@ -281,7 +281,9 @@ _PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
 _COMPARED = ("world", "digest", "sasl", "x509", "auth", "super")
 
 
-def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequence[str]], complete: bool) -> bool | None:
+def is_allowed(
+    acl: Sequence[Mapping], permission: int, identities: Sequence[Sequence[str]], complete: bool
+) -> bool | None:
     """Return whether an ACL gives a permission to one of these identities; None if that cannot be known.
 
     `complete`: whether these are all identities of the session.
@@ -292,11 +294,13 @@ def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequenc
     mine = {*map(tuple, identities), ("world", "anyone")}
     if any((entry["scheme"], entry["id"]) in mine for entry in given):
         return True
-    unsure = [entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _named(entry))]
+    unsure = [
+        entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _is_known_to_server(entry))
+    ]
     return None if unsure else False
 
 
-def _named(entry: Mapping) -> bool:
+def _is_known_to_server(entry: Mapping) -> bool:
     """Return whether only the server knows if the session has this identity."""
     return entry["scheme"] in ("sasl", "x509")
 

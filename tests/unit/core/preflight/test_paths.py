@@ -57,10 +57,10 @@ def test_an_unreached_host_is_not_a_target():
 
 
 def test_not_begun_ends_with_the_first_broker_in_another_mode():
-    assert paths.not_begun(nodes())
-    assert paths.not_begun(recorded.unreached(recorded.facts("zk"), "b1", answers=True)["nodes"])
-    assert not paths.not_begun(recorded.facts("brokers_joining_1")["nodes"])
-    assert not paths.not_begun(recorded.facts("dual_write")["nodes"])
+    assert paths.is_not_begun(nodes())
+    assert paths.is_not_begun(recorded.unreached(recorded.facts("zk"), "b1", answers=True)["nodes"])
+    assert not paths.is_not_begun(recorded.facts("brokers_joining_1")["nodes"])
+    assert not paths.is_not_begun(recorded.facts("dual_write")["nodes"])
 
 
 # Reachability --------------------------------------------------------------------------------------------------------

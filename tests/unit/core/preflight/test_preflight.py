@@ -71,8 +71,8 @@ def test_a_waiver_covers_warnings_only():
 
 def test_a_waiver_names_a_check_and_a_reason():
     enabled = preflight.ID["enabled"]
-    assert preflight.unfit({enabled: "started by hand"}) == []
-    assert preflight.unfit({enabled: " ", "enable": "why"}) == [
+    assert preflight.check_waivers({enabled: "started by hand"}) == []
+    assert preflight.check_waivers({enabled: " ", "enable": "why"}) == [
         "enable is not a check",
         f"{enabled} has no reason",
     ]

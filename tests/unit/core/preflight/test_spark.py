@@ -57,7 +57,7 @@ def test_no_finding(facts):
 )
 def test_what_was_not_read_is_not_shown_as_passed(facts, ran):
     of_spark = {preflight.ID[name] for name in ALL}
-    assert of_spark.intersection(preflight.ran(facts)) == {preflight.ID[name] for name in ran}
+    assert of_spark.intersection(preflight.ids_with_facts(facts)) == {preflight.ID[name] for name in ran}
 
 
 # What a job needs to start -------------------------------------------------------------------------------------------

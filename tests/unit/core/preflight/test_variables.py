@@ -49,7 +49,7 @@ def inventory(everywhere=(), hosts=None, drop=(), typed=(), **groups):
 def all_problems(given, forward=True, needs=variables.NOTHING_MORE):
     names = (variable_specs.specs(), variable_specs.cluster_wide(), variable_specs.known(), variable_specs.internal())
     args = (*names, variable_specs.convert)
-    return variables.problems(given, *args, forward=forward, needs=needs)
+    return variables.find_problems(given, *args, forward=forward, needs=needs)
 
 
 def problems(given, forward=True, needs=variables.NOTHING_MORE):

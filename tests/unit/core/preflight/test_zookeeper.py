@@ -161,7 +161,7 @@ def lasting(facts, *earlier):
     """Return the facts with the requests that these reads have shown: `earlier`, then `facts`."""
     shown = None
     for read in (*earlier, facts):
-        shown = requests.lasting(read, shown)
+        shown = requests.find_lasting(read, shown)
     return facts._replace(lasting=shown)
 
 
@@ -466,7 +466,7 @@ def test_zookeepers_tls_in_the_jvms_options_is_found_with_the_settings_to_write(
 )
 def test_one_server_whose_files_can_be_read_is_enough(read, seen):
     facts = collected(zookeeper_files=read)
-    assert (preflight.ID["zookeeper_files"] in preflight.ran(facts)) is (read is not None)
+    assert (preflight.ID["zookeeper_files"] in preflight.ids_with_facts(facts)) is (read is not None)
     if seen is None:
         assert found(facts, "zookeeper_files") == []
     else:
