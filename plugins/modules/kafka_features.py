@@ -166,11 +166,11 @@ def updated(module, admin, connections):
     supported, static = features.supported(found), bool(found["static_voters"])
     levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
     changes = core_features.updates(levels, found["finalized"])
-    refused = core_features.unready(found) if changes else None
+    refused = core_features.explain_unready(found) if changes else None
     refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
-    results = [{**one._asdict(), **core_features.names(one)} for one in changes]
+    results = [{**one._asdict(), **core_features.name_levels(one)} for one in changes]
     answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
     if module._diff:
         answer["diff"] = core_features.diff(changes)
@@ -181,7 +181,7 @@ def updated(module, admin, connections):
         while True:
             admin.refresh()
             found = gather()
-            behind = core_features.behind(found["nodes"], levels, after)
+            behind = core_features.find_behind(found["nodes"], levels, after)
             waited = round(time.monotonic() - began, 3)
             if not behind:
                 now = {"finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
@@ -197,7 +197,7 @@ def updated(module, admin, connections):
 
     if not changes:  # an earlier run may have ended while nodes were behind
         answering = {name: node for name, node in found["nodes"].items() if "error" not in node}
-        late = not module.check_mode and core_features.behind(answering, levels)
+        late = not module.check_mode and core_features.find_behind(answering, levels)
         return served(core_features.NO_EPOCH, False) if late else answer
     newest = core_features.newest_epoch(found["nodes"])
     asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}

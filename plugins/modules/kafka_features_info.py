@@ -146,9 +146,9 @@ def main():
         names = sorted({name for node in supported.values() for name in node})
         return {
             **found,
-            "finalized": {name: core_features.shown(name, level) for name, level in found["finalized"].items()},
+            "finalized": {name: core_features.format_level(name, level) for name, level in found["finalized"].items()},
             "highest_common": {
-                name: core_features.shown(name, core_features.highest_common(name, supported)) for name in names
+                name: core_features.format_level(name, core_features.highest_common(name, supported)) for name in names
             },
             "zookeeper_feature": stored,
             "notes": core_features.notes(found["mode"], found["static_voters"], stored),

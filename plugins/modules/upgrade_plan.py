@@ -158,7 +158,7 @@ def binaries(module):
     finalized, announced, capped = {}, {}, []
     if not in_zookeeper_mode:
         seen = gathered(module)
-        finalized, announced = seen["finalized"], levels.announced(facts["nodes"], seen["nodes"])
+        finalized, announced = seen["finalized"], levels.find_announced(facts["nodes"], seen["nodes"])
     refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized, announced)
     if refused:
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
@@ -218,7 +218,7 @@ def versions(module):
         target = needed.rpartition(":")[2]
         return {**found, "ready": sorted(set(brokers) - set(due)), "protocol": target, "before": before}
     seen = gathered(module)
-    refused = core_features.unready(seen)
+    refused = core_features.explain_unready(seen)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported(seen))

@@ -64,7 +64,7 @@ def test_the_table_has_what_the_classes_say(described):
     assert {level for level in kafka_releases.ONE_WAY if level in names} == {
         level for level in names if described.levels[level][1]
     }
-    unknown = releases.unknown_keys(".".join(map(str, described.version)), kafka_releases.KEYS)
+    unknown = releases.find_unknown_keys(".".join(map(str, described.version)), kafka_releases.KEYS)
     assert set(kafka_releases.KEYS) - unknown == set(kafka_releases.KEYS) & described.keys
     assert not described.registers or described.registers == kafka_releases.REGISTERS_CONTROLLERS
 
@@ -88,10 +88,10 @@ def test_a_level_goes_down_exactly_where_a_controller_accepts_it(described, deci
     for high, low in pairs:
         for how in ("lowers", "forced"):
             accepted = decided[(how, str(high), str(low))]
-            assert accepted == levels.goes_down(MV, high, low), (how, high, low)
+            assert accepted == levels.can_go_down(MV, high, low), (how, high, low)
     for (what, *fields), accepted in decided.items():
         if what == "drops":
-            assert accepted == levels.goes_down(fields[0], int(fields[1]), int(fields[1]) - 1), fields
+            assert accepted == levels.can_go_down(fields[0], int(fields[1]), int(fields[1]) - 1), fields
     assert sum(what == "lowers" for what, *_fields in decided) == len(pairs)
 
 

@@ -21,7 +21,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Nod
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
 LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
-JAVA_OF_4 = releases.java_of(FIRST_WITHOUT)
+JAVA_OF_4 = releases.required_java(FIRST_WITHOUT)
 
 # What to set in place of a key that a release does not know any more; nothing replaces the others
 _REPLACED_BY = {
@@ -83,7 +83,7 @@ def plan_binaries(
     order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
     kept = ""
     if in_zookeeper_mode:
-        kept = releases.written(min(_protocols(hosts).values()))
+        kept = releases.format_release(min(_protocols(hosts).values()))
     return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
 
 
@@ -109,7 +109,7 @@ def find_removed_keys(files: Mapping[str, Mapping[str, str]], target: str) -> Di
     """
     found = {}
     for host, values in sorted(files.items()):
-        keys = sorted(releases.unknown_keys(target, values))
+        keys = sorted(releases.find_unknown_keys(target, values))
         if keys:
             found[host] = {key: _find_replacement(key, target) for key in keys}
     return found
@@ -118,7 +118,7 @@ def find_removed_keys(files: Mapping[str, Mapping[str, str]], target: str) -> Di
 def _find_replacement(key: str, target: str) -> str:
     """Return what to set in place of a key, '' if the target does not know that either."""
     more = _REPLACED_BY.get(key, "")
-    return "" if releases.unknown_keys(target, more.split(" and ")) else more
+    return "" if releases.find_unknown_keys(target, more.split(" and ")) else more
 
 
 def refusals(
@@ -132,16 +132,16 @@ def refusals(
 
     `finalized`: levels of the features; `announced`: of levels.announced.
     """
-    release = releases.release(target)
+    release = releases.parse_release(target)
     if release is None:
         return [
-            f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its "
+            f"Kafka {target} is {releases.describe_kind(target)}. Set upgrade_to to the version in the name of its "
             "jar (QS-RESTART-004)"
         ]
     if in_zookeeper_mode and release >= FIRST_WITHOUT:
         return [
             f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
-            f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
+            f"{releases.format_release(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
             "then (QS-RESTART-004)"
         ]
     found = _find_restarted(hosts, in_zookeeper_mode)
@@ -169,15 +169,15 @@ def refusals(
         )
     if in_zookeeper_mode:
         return reasons + _check_protocol(found, target, release)
-    running = {releases.release(version) for version in versions} - {None}
+    running = {releases.parse_release(version) for version in versions} - {None}
     return reasons + levels.refusals(target, running, finalized, announced)
 
 
 def find_due_protocols(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
     """Return the brokers whose inter.broker.protocol.version is not the target's, {host: value}."""
-    release = releases.release(target) or (0, 0)
+    release = releases.parse_release(target) or (0, 0)
     found = _protocols(hosts)
-    return {host: releases.written(value) for host, value in sorted(found.items()) if value < release}
+    return {host: releases.format_release(value) for host, value in sorted(found.items()) if value < release}
 
 
 def find_not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
@@ -188,7 +188,7 @@ def find_not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode:
 
 def token(cluster_id: str, target: str) -> str:
     """Return what confirms the second step, after which the binaries cannot be taken back."""
-    return f"{cluster_id}:{releases.written(releases.release(target) or ())}"
+    return f"{cluster_id}:{releases.format_release(releases.parse_release(target) or ())}"
 
 
 def level_of_target(target: str, highest_common: int) -> int:
@@ -199,7 +199,7 @@ def level_of_target(target: str, highest_common: int) -> int:
 
 def highest_level(target: str, announced: levels.Announced) -> int:
     """Return the highest metadata.version of a release, 0 if it is not known."""
-    known = levels.ranges(releases.release(target) or (0, 0), announced) or {}
+    known = levels.ranges(releases.parse_release(target) or (0, 0), announced) or {}
     return known[features.METADATA_VERSION].highest if features.METADATA_VERSION in known else 0
 
 
@@ -213,13 +213,15 @@ def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
     found = {}
     for host, node in hosts.items():
         if node.role == BROKER:
-            found[host] = releases.protocol(node.protocol) if node.protocol else releases.release(node.version or "")
+            found[host] = (
+                releases.parse_protocol(node.protocol) if node.protocol else releases.parse_release(node.version or "")
+            )
     return {host: value or (0, 0) for host, value in found.items()}
 
 
 def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
-    others = {releases.release(node.version or "") for node in found.values() if node.version != target}
-    release = releases.release(target) or (0, 0)
+    others = {releases.parse_release(node.version or "") for node in found.values() if node.version != target}
+    release = releases.parse_release(target) or (0, 0)
     return any(other is not None and other > release for other in others)
 
 
@@ -234,12 +236,12 @@ def _check_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, 
     protocols = _protocols(found)
     values = sorted(set(protocols.values()) - {release})
     if len(values) > 1:
-        each = ", ".join(f"{host} {releases.written(value)}" for host, value in sorted(protocols.items()))
+        each = ", ".join(f"{host} {releases.format_release(value)}" for host, value in sorted(protocols.items()))
         return [f"{PROTOCOL} differs: {each}. Set one value in every broker's file, and restart them one by one"]
     above = {host: value for host, value in sorted(protocols.items()) if value > release}
     if not above:
         return []
-    value = releases.written(max(above.values()))
+    value = releases.format_release(max(above.values()))
     return [
         f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
         f"go back. Choose a release from {value} on"

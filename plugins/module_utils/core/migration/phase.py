@@ -157,7 +157,7 @@ class _Seen:
     def has_kafka_4(self) -> bool:
         """Return whether a controller runs Kafka 4 or later, which knows no migration and drops its state from the
         log with its next checkpoint."""
-        found = [releases.release(node.get("version") or "") for node in self.controllers.values()]
+        found = [releases.parse_release(node.get("version") or "") for node in self.controllers.values()]
         return any(release is not None and release > releases.WANTED for release in found)
 
     def joining(self) -> list[str]:

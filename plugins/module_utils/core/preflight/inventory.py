@@ -256,11 +256,11 @@ def versions(facts: Facts) -> Iterable[Finding]:
             continue  # another check reports it
         value = runs.get("inter.broker.protocol.version")
         if value is not None:
-            release = releases.release(node.get("version") or "")
-            if release == releases.WANTED and releases.protocol(value) != release:
+            release = releases.parse_release(node.get("version") or "")
+            if release == releases.WANTED and releases.parse_protocol(value) != release:
                 yield Finding(
                     f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
-                    f"set it to {releases.written(release)} on every broker and restart them one by one: the "
+                    f"set it to {releases.format_release(release)} on every broker and restart them one by one: the "
                     "controllers' metadata.version must equal it",
                 )
         elif not runs.get("denied"):
@@ -277,20 +277,20 @@ def versions(facts: Facts) -> Iterable[Finding]:
 
 
 def _explain_unfit(version: str) -> Iterable[Finding]:
-    release = releases.release(version)
+    release = releases.parse_release(version)
     if release is None:
         yield Finding(
-            f"Kafka {version} is installed, {releases.kind(version)}",
+            f"Kafka {version} is installed, {releases.describe_kind(version)}",
             f"install {releases.SUPPORTED}: another build may write metadata records of its own, which the tool cannot "
             "compare",
         )
     elif release > releases.WANTED:
         yield Finding(
-            f"Kafka {releases.explained(version)} is installed: it has no ZooKeeper",
+            f"Kafka {releases.describe_version(version)} is installed: it has no ZooKeeper",
             f"migrate with {releases.SUPPORTED}, and upgrade afterwards",
         )
     elif release < releases.WANTED:
         yield Finding(
-            f"Kafka {releases.explained(version)} is installed",
+            f"Kafka {releases.describe_version(version)} is installed",
             f"upgrade every node to {releases.SUPPORTED} first: it is the last release with ZooKeeper",
         )

@@ -320,7 +320,7 @@ def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
         return f"{wrong}. Write the id of a check with the reason, as {{QS-CHECK-049: known}}" if wrong else ""
     if name == "reassign_add" and value != LEAST_LOADED and not (value.isascii() and value.isdigit()):
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
-    if name == "upgrade_to" and releases.release(value) is None:
+    if name == "upgrade_to" and releases.parse_release(value) is None:
         return f"{value!r} is no version of Kafka. Write all of it, as 3.9.1 or 7.9.0-ccs"
     if name in ("zk_migrate_destination_servers", "zk_migrate_source_servers"):
         # Those of the source are as in its zoo.cfg, with role and client port

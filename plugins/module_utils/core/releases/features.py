@@ -120,7 +120,7 @@ def refusal(
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
             return f"no node knows the feature {update.feature}. Known features: {known} (QS-ADMIN-009)"
         outside = [
-            f"{node} supports {_shown(update.feature, nodes.get(update.feature))} (QS-ADMIN-009)"
+            f"{node} supports {_format_range(update.feature, nodes.get(update.feature))} (QS-ADMIN-009)"
             for node, nodes in sorted(supported.items())
             if update.after and not _has(nodes.get(update.feature), update.after)
         ]
@@ -130,7 +130,7 @@ def refusal(
                 f"of {'; '.join(outside)}. Upgrade those nodes, or choose a level that all support (QS-ADMIN-009)"
             )
         if update.feature == KRAFT_VERSION and static_voters:
-            return _of_static_voters(supported)
+            return _explain_static_voters(supported)
         if update.lowers and downgrade == "no":
             return (
                 f"{update.feature} would go down from {name_of(update.feature, update.before)} (level {update.before}) "
@@ -149,7 +149,7 @@ def release_of(found: Mapping[str, Range]) -> Tuple[int, int] | None:
     return None
 
 
-def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
+def _explain_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
     """Return why kraft.version stays as it is, by what the nodes' releases do with static voters."""
     found = {release_of(levels) for levels in supported.values()}
     named = " and ".join(f"{release[0]}.{release[1]}" for release in sorted(found - {None}))
@@ -171,18 +171,18 @@ def _has(found: Range | None, level: int) -> bool:
     return found is not None and found.lowest <= level <= found.highest
 
 
-def _shown(feature: str, found: Range | None) -> str:
+def _format_range(feature: str, found: Range | None) -> str:
     if found is None:
         return "no level"
     return f"{name_of(feature, found.lowest)} to {name_of(feature, found.highest)}"
 
 
-def shown(feature: str, level: int) -> Dict[str, object]:
+def format_level(feature: str, level: int) -> Dict[str, object]:
     """Return a level with its name."""
     return {"level": level, "name": name_of(feature, level)}
 
 
-def names(update: Update) -> Dict[str, str]:
+def name_levels(update: Update) -> Dict[str, str]:
     """Return the names of an update's levels."""
     return {"before_name": name_of(update.feature, update.before), "after_name": name_of(update.feature, update.after)}
 
@@ -200,7 +200,7 @@ def diff(changes: Tuple[Update, ...]) -> Dict[str, str]:
     return {"before": lines("before"), "after": lines("after")}
 
 
-def unready(found: Mapping[str, Any]) -> str | None:
+def explain_unready(found: Mapping[str, Any]) -> str | None:
     """Return why features of this cluster cannot be updated at all, None when they can. `found`: admin.features."""
     silent = [f"{name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node]
     if found["mode"] == "zookeeper":
@@ -231,7 +231,9 @@ def newest_epoch(nodes: Mapping[str, Mapping[str, Any]]) -> int:
     return max((node.get("epoch", NO_EPOCH) for node in nodes.values()), default=NO_EPOCH)
 
 
-def behind(nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH) -> Tuple[str, ...]:
+def find_behind(
+    nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH
+) -> Tuple[str, ...]:
     """Return which nodes do not serve these levels (0: not finalized) at an epoch after `after`, and what they serve.
 
     An epoch is an offset of the metadata log, so that an update's is after each that was served before it. Brokers
