@@ -136,7 +136,7 @@ class ActionModule(QuorumshiftAction):
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
         if direction == run_lock.RESTART:
-            return plain_restart.refused(facts, detected)
+            return plain_restart.refusal(facts, detected)
         if direction == run_lock.BACK and not finishes:
             return rollback.refused(facts, detected, target)
         if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
@@ -158,7 +158,7 @@ class ActionModule(QuorumshiftAction):
         the end of reassignments."""
         if boolean(self.variable("reassign_cancel") or False):
             return None
-        refused = plain_restart.refused(facts, detected, plain_restart.REASSIGNMENT)
+        refused = plain_restart.refusal(facts, detected, plain_restart.REASSIGNMENT)
         if refused or not result["unfinished"]:
             return refused
         return (

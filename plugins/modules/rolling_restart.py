@@ -338,13 +338,13 @@ def together(module):
     facts, given = module.facts(), module.params
     try:
         min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
-        cluster = restart_plan.of_facts(facts, min_isr)
+        cluster = restart_plan.cluster_from_facts(facts, min_isr)
         how = (given["canary"], given["concurrency"], given["since"])
-        found = {"brokers": restart_plan.of_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
+        found = {"brokers": restart_plan.plan_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
         if phase.controllers(facts) and phase.detect(facts).phase != phase.ZK:  # there they need not run yet
-            quorum = restart_plan.of_quorum(facts["quorum"])
+            quorum = restart_plan.cluster_from_quorum(facts["quorum"])
             one_by_one = (None, 1, given["since"])
-            controllers = restart_plan.of_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)
+            controllers = restart_plan.plan_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)
             found["controllers"] = controllers._asdict()
     except ValueError as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
@@ -355,7 +355,7 @@ def planned(module):
     """Return the plan of the rolling restart."""
     facts, given = module.facts(), module.params
     kind, detected, topics_found = transitions.KINDS[given["kind"]], phase.detect(facts), facts["topics"]
-    refused = plain_restart.refused(facts, detected) if kind.is_plain else None
+    refused = plain_restart.refusal(facts, detected) if kind.is_plain else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     times = {"since": given["since"] or int(facts["time"])} if kind.is_plain else {}
@@ -374,14 +374,14 @@ def planned(module):
     if of_brokers or not kind.is_plain or detected.phase != phase.ZK:
         wish = restart_plan.Wish(*(given[name] for name in restart_plan.Wish._fields))
         try:
-            plan = restart_plan.of_kind(facts, kind, min_isr, wish)
+            plan = restart_plan.plan_kind(facts, kind, min_isr, wish)
         except ValueError as error:
             module.fail_json(msg=f"{error}. Nothing was changed.")
     if of_brokers and plan.batches:
         require_no_throttles(module)
     if of_brokers and kind.is_plain:
         ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
-        times["unaccepted"] = plain_restart.unaccepted(partitions, min_isr, ids, given["accept"])
+        times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
     return {"plan": {**plan._asdict(), "kind": kind.name}, **times}
 
 
@@ -391,17 +391,17 @@ def awaited(module):
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
     admitting = given["state"] == "admitted"
     planned_batch = list(given["batch"]) if admitting else []
-    refused = batches.refused(kind, planned_batch) if admitting else None
+    refused = batches.refusal(kind, planned_batch) if admitting else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
 
     def gather():
         facts = module.facts()
         detected = phase.detect(facts)
-        batch = batches.to_restart(facts, kind, planned_batch)
+        batch = batches.find_hosts_to_restart(facts, kind, planned_batch)
         if planned_batch and not batch:
             return [], {"phase": detected.phase, "needed": False}
-        reading = read(module, facts, detected.phase, kind, batches.only_start(facts, batch))
+        reading = read(module, facts, detected.phase, kind, batches.is_only_start(facts, batch))
         verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         if verdict.lasting:
             module.fail_json(
@@ -516,24 +516,26 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     `health(topics, stop)`: restart.troubles; `unhealthy`: its result for all topics.
     """
     nodes, found, connections = facts["nodes"], facts["topics"], module.connections
-    held = stuck_leaders.held_out(nodes, found) if found.get("reached") else []
-    if held and not health(stuck_leaders.without(found, held), None):  # otherwise other partitions need time as well
+    held = stuck_leaders.find_held_out(nodes, found) if found.get("reached") else []
+    if held and not health(
+        stuck_leaders.drop_partitions(found, held), None
+    ):  # otherwise other partitions need time as well
         held = log_ends.caught_up(held, nodes, connections)
     else:
         held = []
     lasted_s = module.seen_for(stuck_leaders.token(held))
-    leaders = stuck_leaders.leaders(held, nodes, min_isr)
+    leaders = stuck_leaders.find_leaders(held, nodes, min_isr)
     if not leaders:
         return unhealthy, None
     first = leaders[0]
-    others = health(stuck_leaders.without(found, held), first.broker)
+    others = health(stuck_leaders.drop_partitions(found, held), first.broker)
     if others or lasted_s < stuck_leaders.PROVED_S:
-        return [*(others or unhealthy), *stuck_leaders.not_proved(leaders)], None
+        return [*(others or unhealthy), *stuck_leaders.explain_not_proved(leaders)], None
     topics_alone = {one.topic for one in held if one.name in first.alone}
     unclean = topics.settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
     )
-    refused = stuck_leaders.unclean(first, [name for name, value in unclean.items() if value != "false"])
+    refused = stuck_leaders.explain_unclean(first, [name for name, value in unclean.items() if value != "false"])
     return refused, None if refused else first._asdict()
 
 

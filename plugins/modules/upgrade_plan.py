@@ -246,7 +246,7 @@ def situation(module):
     """Return (parameters, facts, whether the cluster is in ZooKeeper mode). Fail during a migration."""
     facts = module.facts(partitions=False)
     detected = phase.detect(facts)
-    refused = plain_restart.refused(facts, detected)
+    refused = plain_restart.refusal(facts, detected)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     return module.params, facts, detected.phase == phase.ZK

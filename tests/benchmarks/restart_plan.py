@@ -52,7 +52,7 @@ def main() -> int:
         found = restart_plan.plan(cluster, cluster.alive, canary=2, concurrency=given.brokers)
         took = time.process_time() - started
         started = time.process_time()
-        bad = restart_plan.unsafe(cluster, max(found.batches, key=len))
+        bad = restart_plan.find_unsafe(cluster, max(found.batches, key=len))
         evaluated = time.process_time() - started
         failed = failed or bool(bad) or took > given.limit
         print(

@@ -65,7 +65,7 @@ def read(nodes, connections):
         return facts, None
     names = facts["topics"]["partitions"]
     least = topics.min_isr(connections.bootstrap, connections.client, names, connections.timeout)
-    return facts, restart_plan.of_facts(facts, least)
+    return facts, restart_plan.cluster_from_facts(facts, least)
 
 
 def is_healthy(nodes, connections):
@@ -92,12 +92,12 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
     with racks_of_two() as (brokers, nodes, connections):
         servers.wait_for(lambda: is_healthy(nodes, connections), 60, "all replicas in sync")
         facts, found = read(nodes, connections)
-        plan = restart_plan.of_hosts(facts, "broker", found._replace(controller=None), None, 4, 0)
+        plan = restart_plan.plan_hosts(facts, "broker", found._replace(controller=None), None, 4, 0)
         assert plan.batches == [["b1", "b2"], ["b3"], ["b4"]]
         assert "one_rack-0 is also on broker 4" in plan.reasons["b3"]
         assert plan.unavoidable == {"single-0": "replication factor 1: offline while its broker restarts"}
-        assert restart_plan.unsafe(found, [1, 2]).keys() == {"single-0"}
-        assert restart_plan.unsafe(found, [3, 4]).keys() == {"one_rack-0"}
+        assert restart_plan.find_unsafe(found, [1, 2]).keys() == {"single-0"}
+        assert restart_plan.find_unsafe(found, [3, 4]).keys() == {"one_rack-0"}
 
         for number in (1, 2):
             brokers[number].stop()
@@ -106,8 +106,8 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
 
         # The other rack has the last replicas now: evaluated again, its stop is not safe
         facts, now = read(nodes, connections)
-        assert {f"spread-{number}" for number in range(4)} <= restart_plan.unsafe(now, [3, 4]).keys()
-        again = restart_plan.of_hosts(facts, "broker", now._replace(controller=None), None, 4, 0)
+        assert {f"spread-{number}" for number in range(4)} <= restart_plan.find_unsafe(now, [3, 4]).keys()
+        again = restart_plan.plan_hosts(facts, "broker", now._replace(controller=None), None, 4, 0)
         assert again.batches == [["b1", "b2"], ["b3"], ["b4"]]
         assert again.reasons["b1"] == again.reasons["b2"] == "down: started first"
         assert "has no in-sync replica to spare now" in again.reasons["b3"]

@@ -155,7 +155,7 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
             assert facts["topics"]["reached"], facts["topics"]
             assert zk_controller.is_elected(facts["zookeeper"]["controller"])
             assert not zk_controller.is_fenced(facts["zookeeper"])
-            return facts, stuck_leaders.held_out(facts["nodes"], facts["topics"])
+            return facts, stuck_leaders.find_held_out(facts["nodes"], facts["topics"])
 
         assert held_out()[1] == []
         restart_broker(follower, plain)

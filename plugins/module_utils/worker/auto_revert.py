@@ -265,14 +265,14 @@ def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: fl
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
         seen = _read_zookeeper(spec["service"], values)
-        refused = revert_conditions.under_kraft(seen) or revert_conditions.copy_at_hand(
+        refused = revert_conditions.check_under_kraft(seen) or revert_conditions.check_copy_at_hand(
             seen, spec["node_id"], registered
         )
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = revert_conditions.under_kraft(_read_zookeeper(spec["service"], values))
+    refused = revert_conditions.check_under_kraft(_read_zookeeper(spec["service"], values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
@@ -288,7 +288,7 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> 
         state = metadata_summary.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
     except (OSError, ValueError, LogError) as error:
         raise _Refused(f"this host's metadata log could not be read: {error} (QS-RESTART-014)") from None
-    refused = revert_conditions.under_final(state)
+    refused = revert_conditions.check_under_final(state)
     if refused:
         raise _Refused(refused)
     before = own_node.registration(values, spec["node_id"], spec["mode"])

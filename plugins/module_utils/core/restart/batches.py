@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
     do: str = ""
 
 
-def refused(kind: transitions.Kind, batch: Sequence[str]) -> str | None:
+def refusal(kind: transitions.Kind, batch: Sequence[str]) -> str | None:
     """Return why a batch can never be admitted: it is empty, or would stop several controllers of a migration."""
     if kind.is_plain:
         return None if batch else "the batch is empty (QS-RESTART-003)"
@@ -68,7 +68,7 @@ def is_together(kind: transitions.Kind, batch: Sequence[str]) -> bool:
     return kind.is_plain or len(batch) > 1
 
 
-def to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Sequence[str]) -> list[str]:
+def find_hosts_to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Sequence[str]) -> list[str]:
     """Return the hosts to restart now for a batch of the plan; none if it needs no restart any more, or is empty."""
     if kind.is_plain or kind.role != transitions.CONTROLLER or not batch:
         return list(batch)
@@ -78,7 +78,7 @@ def to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Sequence[str]
     return [cluster_health.choose_before_leader(nodes, kind.after, facts["quorum"].get("leader_id"), host)]
 
 
-def only_start(facts: ClusterFacts, batch: Sequence[str]) -> bool:
+def is_only_start(facts: ClusterFacts, batch: Sequence[str]) -> bool:
     """Return whether every node of the batch is down, as its own host says."""
     return bool(batch) and all(admission.restart_from_facts(facts, host).only_start for host in batch)
 
@@ -99,11 +99,11 @@ def evaluate(
     facts, accept = reading.facts, list(accept)
     nodes, together = facts["nodes"], is_together(kind, batch)
     restarts = [admission.restart_from_facts(facts, host) for host in batch]
-    troubles = _of_step(reading, detected, kind, restarts)
+    troubles = _check_step(reading, detected, kind, restarts)
     alone = [reading._replace(node=restart) for restart in restarts] or [reading]
     for restart_reading in alone:
         troubles += invariants.find_broken(restart_reading, but=("I4",))
-    starts = only_start(facts, batch)
+    starts = is_only_start(facts, batch)
     settles_plain = kind.is_plain and not batch  # the next run's batch ends at what lasts
     lasting = (
         []
@@ -111,11 +111,11 @@ def evaluate(
         else [reason for restart_reading in alone for reason in invariants.find_lasting(restart_reading)]
     )
     if kind.joins and len(batch) > 1:
-        lasting += _triggers_at_once(facts, batch)
+        lasting += _check_triggers(facts, batch)
     stopped = phase.controllers(facts) if kind.without_quorum or detected.phase == phase.ZK else {}
     unresponsive = admission.check_others_respond(nodes, None, [*stopped, *batch])
     if starts:
-        return Verdict(_once(troubles), lasting, True, tuple(unresponsive))
+        return Verdict(_deduplicate(troubles), lasting, True, tuple(unresponsive))
     if len(batch) > 1:
         troubles += [
             (
@@ -132,7 +132,7 @@ def evaluate(
     of_controllers = kind.role == transitions.CONTROLLER and not in_zookeeper_mode
     if of_controllers:
         troubles += cluster_health.controller_troubles(nodes, reading.quorum, batch)
-    unhealthy = invariants.health(reading if of_controllers else _asked(reading, kind, restarts, accept))
+    unhealthy = invariants.health(reading if of_controllers else _health_reading(reading, kind, restarts, accept))
     answer = bool(restarts) and all(restart.answers for restart in restarts)
     may_be_stuck = kind.without_quorum and answer and bool(unhealthy) and not troubles
     troubles += unhealthy
@@ -144,18 +144,18 @@ def evaluate(
             )
             may_be_stuck = False
         if facts["topics"].get("reached") and not unhealthy:
-            troubles += _falling(reading, batch, accept if kind.is_plain else None)
+            troubles += _find_falling(reading, batch, accept if kind.is_plain else None)
     do = ""
     if not together and restarts and restarts[0].unresponsive and troubles:
         do = admission.remedy(restarts[0], nodes[batch[0]])
-    return Verdict(_once(troubles), lasting, False, may_be_stuck=may_be_stuck, do=do)
+    return Verdict(_deduplicate(troubles), lasting, False, may_be_stuck=may_be_stuck, do=do)
 
 
-def _once(troubles: Iterable[str]) -> list[str]:
+def _deduplicate(troubles: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(troubles))
 
 
-def _of_step(
+def _check_step(
     reading: invariants.Reading,
     detected: phase.PhaseResult,
     kind: transitions.Kind,
@@ -172,12 +172,12 @@ def _of_step(
         reasons = [f"the phase is {detected.phase} (QS-RESTART-007)", *(block.text for block in detected.blocks)]
     if kind.is_plain:
         return reasons + [
-            why for restart in restarts for why in _other_mode(restart.host, facts["nodes"][restart.host], kind.before)
+            why for restart in restarts for why in _check_mode(restart.host, facts["nodes"][restart.host], kind.before)
         ]
-    return reasons + (_of_rollback(facts, detected, kind, bool(restarts)) if kind.is_rollback else [])
+    return reasons + (_check_rollback(facts, detected, kind, bool(restarts)) if kind.is_rollback else [])
 
 
-def _of_rollback(
+def _check_rollback(
     facts: ClusterFacts, detected: phase.PhaseResult, kind: transitions.Kind, admitting: bool
 ) -> list[str]:
     """Return why a rollback's restarts do not go on, or have not settled, whatever the health."""
@@ -194,7 +194,7 @@ def _of_rollback(
     return reasons
 
 
-def _asked(
+def _health_reading(
     reading: invariants.Reading,
     kind: transitions.Kind,
     restarts: Sequence[admission.Restart],
@@ -209,7 +209,7 @@ def _asked(
     return reading
 
 
-def _other_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]:
+def _check_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]:
     """Return why a host is not in a mode that it may keep."""
     file = node.get("next")
     if file in allowed and node.get("running") in (None, file):
@@ -220,7 +220,7 @@ def _other_mode(host: str, node: NodeFacts, allowed: Iterable[str]) -> list[str]
     ]
 
 
-def _triggers_at_once(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
+def _check_triggers(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
     """Return why several brokers may not make the last restarts in migration mode at once: these start the copy. A
     broker of the batch that does not come up would go back to plain ZooKeeper mode while another one starts it."""
     others = [node for host, node in facts["nodes"].items() if node["role"] == transitions.BROKER and host not in batch]
@@ -232,7 +232,7 @@ def _triggers_at_once(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
     ]
 
 
-def _falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable[str] | None) -> list[str]:
+def _find_falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable[str] | None) -> list[str]:
     """Return why partitions fall below min.insync.replicas if the whole batch stops now. `accept`: as for `evaluate`;
     None where no token is needed for partitions that cannot keep it."""
     partitions, ids = reading.facts["topics"]["partitions"], phase.ids(reading.facts["nodes"][host] for host in batch)
@@ -240,10 +240,10 @@ def _falling(reading: invariants.Reading, batch: Sequence[str], accept: Iterable
         return [
             "the node id of a host of this batch is unknown: its properties file could not be read (QS-RESTART-003)"
         ]
-    cluster = restart_plan.of_facts(reading.facts, reading.min_isr)
+    cluster = restart_plan.cluster_from_facts(reading.facts, reading.min_isr)
     unavoidable = cluster_health.find_unavoidable(partitions, reading.min_isr)
-    why = plain_restart.unaccepted(partitions, reading.min_isr, ids, accept) if accept is not None else ""
-    falling = restart_plan.unsafe(cluster, ids, unavoidable)
+    why = plain_restart.check_accepted(partitions, reading.min_isr, ids, accept) if accept is not None else ""
+    falling = restart_plan.find_unsafe(cluster, ids, unavoidable)
     shown = [f"{name} ({reason})" for name, reason in falling.items()]
     return [
         *([why] if why else []),

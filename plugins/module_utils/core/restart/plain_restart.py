@@ -18,7 +18,7 @@ UNAVOIDABLE = "unavoidable"
 RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
+def refusal(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
     """Return why no node of this cluster may make a plain restart, or `what` may not begin; None when it may."""
     restore = phase.find_restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
@@ -33,7 +33,7 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTAR
     )
 
 
-def unaccepted(
+def check_accepted(
     partitions: Partitions, min_isr: Mapping[str, int], nodes: Collection[int], accept: Iterable[str]
 ) -> str:
     """Return that partitions of these nodes cannot keep min.insync.replicas, and how to accept it. '' if there are none

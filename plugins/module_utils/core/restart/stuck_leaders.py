@@ -54,7 +54,7 @@ class Stuck(NamedTuple):
     under: list[str]
 
 
-def held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
+def find_held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
     """Return the partitions whose leaders may be stuck. `nodes`, `topics`: probes.cluster.cluster.collect."""
     running = {node["node_id"]: node.get("running") for node in nodes.values() if node["role"] == "broker"}
     plain = {broker_id for broker_id, mode in running.items() if mode == "zk" and str(broker_id) in topics["brokers"]}
@@ -67,7 +67,7 @@ def held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
     return held
 
 
-def without(topics: Topics, held: Iterable[HeldOut]) -> dict:
+def drop_partitions(topics: Topics, held: Iterable[HeldOut]) -> dict:
     """Return `topics` without these partitions: the rest must be healthy."""
     names = {(partition.topic, str(partition.number)) for partition in held}
     partitions = {
@@ -77,7 +77,7 @@ def without(topics: Topics, held: Iterable[HeldOut]) -> dict:
     return {**topics, "partitions": partitions}
 
 
-def leaders(held: Collection[HeldOut], nodes: Mapping[str, NodeFacts], min_isr: Mapping[str, int]) -> list[Stuck]:
+def find_leaders(held: Collection[HeldOut], nodes: Mapping[str, NodeFacts], min_isr: Mapping[str, int]) -> list[Stuck]:
     """Return the leaders of these partitions, the one with the least effect of its restart first."""
     hosts = {node["node_id"]: host for host, node in nodes.items() if node["role"] == "broker"}
     stuck = []
@@ -114,7 +114,7 @@ def token(held: Collection[HeldOut]) -> str | None:
     )
 
 
-def not_proved(stuck: Iterable[Stuck]) -> list[str]:
+def explain_not_proved(stuck: Iterable[Stuck]) -> list[str]:
     """Return why these leaders are not restarted yet, as sentences."""
     return [
         f"{leader.host} keeps {_replicas(leader)} out of sync, though they have all its records. If this lasts "
@@ -124,7 +124,7 @@ def not_proved(stuck: Iterable[Stuck]) -> list[str]:
     ]
 
 
-def unclean(leader: Stuck, topics: Collection[str]) -> list[str]:
+def explain_unclean(leader: Stuck, topics: Collection[str]) -> list[str]:
     """Return why this leader is not restarted: in these topics a replica that is out of sync would become leader, and
     records that were acknowledged since its last fetch would be lost."""
     if not topics:

@@ -72,7 +72,7 @@ def _order(
     if step.kind != ROLL:
         return cluster_health.Plan([], [], {}, {})
     wish = restart_plan.Wish(canary, concurrency)
-    return restart_plan.of_kind(facts, transitions.KINDS[step.name], min_isr, wish)
+    return restart_plan.plan_kind(facts, transitions.KINDS[step.name], min_isr, wish)
 
 
 def direction(target: str) -> str:

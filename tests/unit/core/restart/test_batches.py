@@ -52,7 +52,7 @@ def verdict(facts, detected, kind, batch, least):
 def all_batches(facts, kind):
     hosts = of_role(facts, kind.role)
     found = [[one] for one in hosts] + [list(pair) for pair in itertools.combinations(hosts, 2)]
-    return [batch for batch in found if not batches.refused(kind, batch)]
+    return [batch for batch in found if not batches.refusal(kind, batch)]
 
 
 @pytest.mark.parametrize(("host", "state"), [("", RUNS), ("b1", STOPPED), ("b1", RUNS), ("c1", STOPPED)])

@@ -67,13 +67,13 @@ def test_the_whole_batch_counts_against_min_isr():
 )
 def test_no_plain_restart_while_a_migration_is_under_way(name):
     facts = recorded.facts(name)
-    assert "a migration is under way" in plain_restart.refused(facts, phase.detect(facts))
+    assert "a migration is under way" in plain_restart.refusal(facts, phase.detect(facts))
     assert evaluate(cluster(name), "b1").troubles[0].startswith("the phase is ")
 
 
 def test_no_plain_restart_in_an_unknown_phase():
     facts = recorded.facts("migration_stale")
-    assert plain_restart.refused(facts, phase.detect(facts)).startswith("The phase is unknown: ")
+    assert plain_restart.refusal(facts, phase.detect(facts)).startswith("The phase is unknown: ")
 
 
 def test_a_node_whose_file_would_change_its_mode_is_not_stopped():

@@ -122,25 +122,25 @@ def quorum(*ends, leader=1):
 
 
 def test_controllers_restart_one_at_a_time_and_the_leader_last():
-    found = restart_plan.plan(restart_plan.of_quorum(quorum(100, 100, 100)), (1, 2, 3), concurrency=3)
+    found = restart_plan.plan(restart_plan.cluster_from_quorum(quorum(100, 100, 100)), (1, 2, 3), concurrency=3)
     assert found.batches == [[2], [3], [1]] and found.unavoidable == {}
 
 
 def test_the_stop_of_a_caught_up_voter_loses_the_majority_while_another_lags():
-    found = restart_plan.of_quorum(quorum(100, 100, 90))
-    assert list(restart_plan.unsafe(found, [2])) == ["__cluster_metadata-0"]
-    assert restart_plan.unsafe(found, [3]) == {}
-    assert restart_plan.unsafe(restart_plan.of_quorum(quorum(100, 100, 90), lag_records=10), [2]) == {}
+    found = restart_plan.cluster_from_quorum(quorum(100, 100, 90))
+    assert list(restart_plan.find_unsafe(found, [2])) == ["__cluster_metadata-0"]
+    assert restart_plan.find_unsafe(found, [3]) == {}
+    assert restart_plan.find_unsafe(restart_plan.cluster_from_quorum(quorum(100, 100, 90), lag_records=10), [2]) == {}
 
 
 def test_five_voters_could_lose_two_but_restart_one_at_a_time():
-    found = restart_plan.of_quorum(quorum(100, 100, 100, 100, 100))
+    found = restart_plan.cluster_from_quorum(quorum(100, 100, 100, 100, 100))
     assert restart_plan.plan(found, range(1, 6)).batches == [[2], [3], [4], [5], [1]]
 
 
 def test_a_quorum_without_a_leader_cannot_be_planned():
     with pytest.raises(ValueError, match="no leader: timed out"):
-        restart_plan.of_quorum({"reached": False, "error": "timed out"})
+        restart_plan.cluster_from_quorum({"reached": False, "error": "timed out"})
 
 
 # Properties ----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_the_same_cluster_gives_the_same_plan_and_every_single_node_a_reason(dra
 @given(clusters(), st.sets(st.sampled_from(NODES)))
 def test_unsafe_is_the_oracle(drawn, batch):
     found, _nodes, _how = drawn
-    assert restart_plan.unsafe(found, batch).keys() == broken(found, batch)
+    assert restart_plan.find_unsafe(found, batch).keys() == broken(found, batch)
 
 
 # The brokers of a migration ------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def with_leaders(name="controllers_ready"):
 
 
 def planned(facts, kind="zk_migration", **more):
-    return restart_plan.of_migration(facts, kind, {}, **more)
+    return restart_plan.plan_migration(facts, kind, {}, **more)
 
 
 def test_the_broker_that_leads_the_fewest_partitions_goes_first():
@@ -377,6 +377,6 @@ def test_the_last_broker_in_migration_mode_is_alone():
 
 def test_hosts_that_are_ready_are_left_out_of_the_plan():
     facts = recorded.facts("finalized")
-    cluster = restart_plan.of_facts(facts, {})
-    plan = restart_plan.of_hosts(facts, "broker", cluster, None, 1, 0, ["b1"])
+    cluster = restart_plan.cluster_from_facts(facts, {})
+    plan = restart_plan.plan_hosts(facts, "broker", cluster, None, 1, 0, ["b1"])
     assert plan.done == ["b1"] and {host for batch in plan.batches for host in batch} == {"b2", "b3"}

@@ -28,7 +28,7 @@ def zookeeper(offset=-1, ephemeral=True, brokers=("1", "2", "5")):
 
 
 def test_a_broker_may_run_plain_before_the_copy():
-    assert revert_conditions.under_kraft(zookeeper()) is None
+    assert revert_conditions.check_under_kraft(zookeeper()) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_broker_may_run_plain_before_the_copy():
     ],
 )
 def test_no_broker_may_run_plain_under_kraft(seen, why):
-    assert why in revert_conditions.under_kraft(seen)
+    assert why in revert_conditions.check_under_kraft(seen)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_no_broker_may_run_plain_under_kraft(seen, why):
     ],
 )
 def test_the_copy_may_begin_once_every_live_broker_is_registered(registered, alive, safe):
-    assert (revert_conditions.copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
+    assert (revert_conditions.check_copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
 
 
 @pytest.mark.parametrize("state", ["PRE_MIGRATION", "POST_MIGRATION", "NONE", None])
 def test_a_broker_reverts_to_migration_mode_only_in_state_migration(state):
-    assert revert_conditions.under_final("MIGRATION") is None
-    assert str(state) in revert_conditions.under_final(state)
+    assert revert_conditions.check_under_final("MIGRATION") is None
+    assert str(state) in revert_conditions.check_under_final(state)
 
 
 def test_kinds_of_restart_that_revert_automatically():

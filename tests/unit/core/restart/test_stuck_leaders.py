@@ -24,13 +24,13 @@ def held_by(leader, **partitions):
 
 
 def detected(facts, **min_isr):
-    held = stuck_leaders.held_out(facts["nodes"], facts["topics"])
-    return stuck_leaders.leaders(held, facts["nodes"], min_isr)
+    held = stuck_leaders.find_held_out(facts["nodes"], facts["topics"])
+    return stuck_leaders.find_leaders(held, facts["nodes"], min_isr)
 
 
 def test_a_healthy_cluster_has_no_stuck_leader():
     facts = recorded.facts("reverting_1_plain")
-    assert stuck_leaders.held_out(facts["nodes"], facts["topics"]) == [] and detected(facts) == []
+    assert stuck_leaders.find_held_out(facts["nodes"], facts["topics"]) == [] and detected(facts) == []
     assert stuck_leaders.token([]) is None
 
 
@@ -49,12 +49,12 @@ def test_the_rest_of_the_cluster_must_be_healthy():
     assert "2 partitions under-replicated: orders-0, orders-1 (QS-GATE-005)" in cluster_health.troubles(
         facts["topics"], {}, [B1, B2, B3]
     )
-    held = stuck_leaders.held_out(facts["nodes"], facts["topics"])
-    rest = stuck_leaders.without(facts["topics"], held)
+    held = stuck_leaders.find_held_out(facts["nodes"], facts["topics"])
+    rest = stuck_leaders.drop_partitions(facts["topics"], held)
     excused = cluster_health.find_unavoidable(facts["topics"]["partitions"], {})
     assert cluster_health.troubles(rest, {}, [B1, B2, B3], excused, stop=B2) == []
     facts["topics"]["partitions"]["orders"]["1"]["isr"] = [B2]  # b3, in migration mode, is out of sync as well
-    rest = stuck_leaders.without(facts["topics"], stuck_leaders.held_out(facts["nodes"], facts["topics"]))
+    rest = stuck_leaders.drop_partitions(facts["topics"], stuck_leaders.find_held_out(facts["nodes"], facts["topics"]))
     assert cluster_health.troubles(rest, {}, [B1, B2, B3]) == ["1 partition under-replicated: orders-1 (QS-GATE-005)"]
     assert len(facts["topics"]["partitions"]["orders"]) == 2, "the facts are unchanged"
 
@@ -88,7 +88,7 @@ def test_the_leader_with_the_least_effect_goes_first():
 
 def test_the_token_is_of_exactly_these_partitions():
     facts = held_by(B2, orders=([B1, B2, B3], [B2, B3]))
-    held = stuck_leaders.held_out(facts["nodes"], facts["topics"])
+    held = stuck_leaders.find_held_out(facts["nodes"], facts["topics"])
     assert stuck_leaders.token(held) == stuck_leaders.token(held[::-1]) != stuck_leaders.token(held[:1])
     assert stuck_leaders.token([held[0]._replace(leader=B3)]) != stuck_leaders.token(held[:1])
 
@@ -111,8 +111,8 @@ def test_announcement_of_the_restart():
 
 def test_why_a_stuck_leader_is_not_restarted():
     (one,) = detected(held_by(B2, pair=([B2, B1], [B2])))
-    (line,) = stuck_leaders.not_proved([one])
+    (line,) = stuck_leaders.explain_not_proved([one])
     assert line.startswith("b2 keeps the replicas of b1 out of sync, though") and "lasts 30 s" in line
-    assert stuck_leaders.unclean(one, []) == []
-    (line,) = stuck_leaders.unclean(one, ["pair"])
+    assert stuck_leaders.explain_unclean(one, []) == []
+    (line,) = stuck_leaders.explain_unclean(one, ["pair"])
     assert "b2" in line and "unclean.leader.election.enable=false for pair" in line
