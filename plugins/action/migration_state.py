@@ -64,7 +64,7 @@ class ActionModule(QuorumshiftAction):
         result["reasons"] = self._reasons(result)
         result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
-        unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
+        unproved = direction != run_lock.FORWARD and rollback.is_unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
         finishes = (
@@ -127,7 +127,7 @@ class ActionModule(QuorumshiftAction):
         if unreached and locked and not same_cluster.troubles(facts, cluster_id):
             refused = locked  # hosts that do not answer are why no cluster id could be read
         else:
-            refused = other or excluded.refused(facts, detected, direction) or locked
+            refused = other or excluded.refusal(facts, detected, direction) or locked
         if refused:
             leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST (QS-ADMIN-003)"
             return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
@@ -138,7 +138,7 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.RESTART:
             return plain_restart.refusal(facts, detected)
         if direction == run_lock.BACK and not finishes:
-            return rollback.refused(facts, detected, target)
+            return rollback.refusal(facts, detected, target)
         if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
             return backups.refused(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
@@ -195,7 +195,7 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.REASSIGN:
             return not any(boolean(self.variable(name) or False) for name in ("reassign_apply", "reassign_cancel"))
         if direction == run_lock.BACK:
-            return rollback.idle(facts, detected, target)
+            return rollback.is_idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
         removes = self._removes_backups() and backups.found(facts["nodes"], phase.cluster_id(facts))
         return waits or (detected.phase == phase.FINALIZED and not removes)
@@ -236,7 +236,9 @@ class ActionModule(QuorumshiftAction):
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)
-        lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
+        lines += [
+            f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
+        ]
         lines += [f"  ! {text}." for text in self._missing(facts)]
         # Any restart, planned or not, would lock clients out
         lines += [f"  ! {text}." for text in invariants.find_lost_credentials(facts, result["phase"])]

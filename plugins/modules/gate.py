@@ -176,11 +176,11 @@ def main():
                 health += cluster_health.find_last_in_sync(topics)
             troubles, do = gates.explain_closed(given["gate"], detected, health), {}
             if given["gate"] == "after_revert":
-                troubles += rollback.not_reverted(facts, detected)
+                troubles += rollback.check_reverted(facts, detected)
             # There is no lag to measure in other phases: controllers write to ZooKeeper in these alone.
             if not troubles and given["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
                 troubles = lag.behind(module.connections, phase.controllers(facts), given["lag_s"])
-                do = {"do": rollback_readiness.to_be_written(facts)} if troubles else {}
+                do = {"do": rollback_readiness.suggest_writes(facts)} if troubles else {}
             if given["gate"] == "before_finalize":
                 refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
                 if refused:  # waiting fixes none of these

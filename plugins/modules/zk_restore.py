@@ -191,14 +191,16 @@ def compare_or_restore(module, client):
             msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored. (QS-COPY-004)"
         )
     facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
-    refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
+    refused = phase_result.refusal(facts) or phase_result.check_brokers_listed(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
     if given["state"] == "restored" and not module.check_mode:
-        troubles = phase_result.not_at_rest(facts)
+        troubles = phase_result.check_at_rest(facts)
         if troubles:
             module.fail_json(msg=f"{'; '.join(troubles)}. Nothing was restored.")
-        waits = module.wait(lambda: (phase_result.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
+        waits = module.wait(
+            lambda: (phase_result.describe_registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY
+        )
         if not waits["done"]:
             return waits
     restore = restoring.Restore(client, given["path"], given["cluster_id"])
@@ -212,7 +214,7 @@ def compare_or_restore(module, client):
         "revived": restore.revived,
         "later": restore.later,
         "pending_deletions": restore.pending_deletions(),
-        "needed": phase_result.needed(facts, phase.detect(facts), len(restore.missing)),
+        "needed": phase_result.is_needed(facts, phase.detect(facts), len(restore.missing)),
         "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
         **({"diff": restore.diff()} if module._diff else {}),

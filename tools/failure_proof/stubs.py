@@ -159,7 +159,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
         "revived": [],
         "later": [],
         "pending_deletions": [],
-        "needed": restore_plan.needed(facts, seen, 0 if restored else 3),
+        "needed": restore_plan.is_needed(facts, seen, 0 if restored else 3),
         "unread": {},
         "missing": {} if restored else {"topics": 3},
         "completed": {},
@@ -167,7 +167,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
     }
     if args["state"] == "planned" or check:
         return {"changed": args["state"] != "planned", **result}
-    troubles = restore_plan.not_at_rest(facts)
+    troubles = restore_plan.check_at_rest(facts)
     if troubles:
         return {"failed": True, "msg": f"{'; '.join(troubles)}. Nothing was restored."}
     with world.changing() as state:

@@ -71,7 +71,7 @@ class ProbeModule(AnsibleModule):
             self.require_one_cluster(facts, needed)
         kept = ("role", "node_id")
         hosts = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
-        return excluded.without(facts, hosts)
+        return excluded.drop_excluded(facts, hosts)
 
     def require_one_cluster(self, facts: Any, needed: Iterable[str] = ()) -> None:
         """Fail the module unless facts are of the run's cluster (core.migration.same_cluster.troubles).

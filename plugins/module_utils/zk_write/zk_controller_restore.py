@@ -57,7 +57,9 @@ def restore_zk_controller(
     topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
     seen = zookeeper.migration_znodes(client, timeout)
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
-    behind = {} if zk_controller.is_elected(seen["controller"]) else rollback.versions_behind(topics, partition_epochs)
+    behind = (
+        {} if zk_controller.is_elected(seen["controller"]) else rollback.find_versions_behind(topics, partition_epochs)
+    )
     result: dict = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
     result.update(raised=len(behind), deleted=[], elected=None, diff=_diff(seen, wanted, behind))
     if dry:

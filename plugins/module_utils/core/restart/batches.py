@@ -181,15 +181,16 @@ def _check_rollback(
     facts: ClusterFacts, detected: phase.PhaseResult, kind: transitions.Kind, admitting: bool
 ) -> list[str]:
     """Return why a rollback's restarts do not go on, or have not settled, whatever the health."""
-    steps, refused_now = phase.RevertStep, rollback.refused(facts, detected, kind.back)
+    steps, refused_now = phase.RevertStep, rollback.refusal(facts, detected, kind.back)
     reasons = [refused_now] if refused_now else []
     if kind.without_quorum:
-        reasons += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
+        reasons += rollback.check_steps_done(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
         fenced = zk_controller.explain_fenced(facts["zookeeper"])
         reasons += [fenced] if fenced else []
     elif kind.role == transitions.BROKER and not admitting:
         reasons += [
-            f"{host} runs or will start in KRaft mode (QS-GATE-003)" for host in rollback.in_mode(facts, kind.left)
+            f"{host} runs or will start in KRaft mode (QS-GATE-003)"
+            for host in rollback.find_brokers_in_mode(facts, kind.left)
         ]
     return reasons
 

@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Topics
 
 
-def without(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
+def drop_excluded(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
     """Return facts, collected without the nodes `excluded` {host: {role, node_id, running}}, of the other nodes alone.
 
     Replicas on brokers without a host do not count, nor do partitions that have no other replica. `topics` gets
@@ -51,16 +51,16 @@ def _topics(topics: Topics, ids: set[int]) -> dict:
     return {**topics, "partitions": partitions, "single": single}
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
+def refusal(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
     """Return why hosts may not be excluded, None when they may. `facts`: of `without`."""
     excluded = facts.get("excluded") or {}
     if not excluded:
         return None
-    why = _why(facts, excluded, detected, direction)
+    why = _explain_refusal(facts, excluded, detected, direction)
     return f"quorumshift_exclude_hosts names {', '.join(sorted(excluded))}: {why} (QS-ROLLBACK-002)" if why else None
 
 
-def _why(
+def _explain_refusal(
     facts: ClusterFacts, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str
 ) -> str | None:
     """Return why, without the hosts' names."""
@@ -94,7 +94,7 @@ def _why(
     return None
 
 
-def returning(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
+def explain_return(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
     """Return what to do on excluded hosts before they start again, as sentences. `excluded`: {host: {role, config_file,
     state: the cluster's directory on it, log_dir of a controller}}."""
     advice = []

@@ -69,7 +69,7 @@ class Replica(NamedTuple):
     newest_epoch: int
 
 
-def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
+def plan_write(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
     """Return the write at the path of a saved znode, None for none. `state` returns those of partition states.
 
     Raises znodes.ZnodeError where a value cannot be read.
@@ -80,17 +80,17 @@ def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
     if live is None:
         return Write(saved.path, saved.data, saved.acl, kind)
     if kind in _CONFIGS:
-        data = _merged(saved, live, "config")
+        data = _merge(saved, live, "config")
     elif kind == "topic":
-        data = _with_partitions(saved, live)
+        data = _merge_partitions(saved, live)
     elif kind == "acl":
-        data = _with_entries(saved, live)
+        data = _merge_entries(saved, live)
     else:
         data = None
     return None if data is None else Write(saved.path, data, None, kind, live.stat.version)
 
 
-def revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
+def find_revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
     """Return the credentials and permissions of a saved znode that ZooKeeper lacks now, by name. Raises ZnodeError."""
     kind = znodes.kind(saved.path)
     if kind == "user_config":
@@ -135,7 +135,7 @@ def is_metadata(path: str) -> bool:
     return kind not in znodes.VOLATILE_KINDS and kind not in ("directory", "old_consumer")
 
 
-def state(
+def plan_state(
     path: str,
     assigned: Sequence[int],
     topic_id: str | None,
@@ -176,7 +176,7 @@ def state(
     return Write(path, _json(value), acl, "partition_state", -1 if live is None else live.stat.version)
 
 
-def refused(facts: ClusterFacts) -> str | None:
+def refusal(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper must not be restored, None when it may be."""
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if state == "POST_MIGRATION":
@@ -190,7 +190,7 @@ def refused(facts: ClusterFacts) -> str | None:
     return None
 
 
-def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bool:
+def is_needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bool:
     """Return whether there is anything to restore; `lacking`: how many znodes to make or complete. An interrupted
     restore continues, a complete one changes nothing."""
     brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
@@ -202,7 +202,7 @@ def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bo
     return lacking > 0
 
 
-def not_at_rest(facts: ClusterFacts) -> list[str]:
+def check_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or may start
     (facts: see probes.cluster.cluster.collect)."""
     reasons = []
@@ -217,7 +217,7 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
     return reasons
 
 
-def unlisted_brokers(facts: ClusterFacts) -> str | None:
+def check_brokers_listed(facts: ClusterFacts) -> str | None:
     """Return why a live broker must be added to the inventory, None when all are in it: a restore stops every broker
     and reads its disks."""
     known = {str(broker_id) for broker_id in phase.broker_ids(facts)}
@@ -232,19 +232,21 @@ def unlisted_brokers(facts: ClusterFacts) -> str | None:
     )
 
 
-def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
+def count_unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
     """Return {broker: number of its replicas} of the brokers whose disks are not read; `known`: those that are read."""
     counts = Counter(broker_id for replicas in assignments for broker_id in replicas)
     return {broker: count for broker, count in sorted(counts.items()) if broker not in set(known)}
 
 
-def registered(facts: ClusterFacts) -> list[str]:
+def describe_registered(facts: ClusterFacts) -> list[str]:
     """Return which brokers are registered in ZooKeeper, as a sentence: the session of a killed broker outlives it."""
     alive = sorted(facts["zookeeper"].get("broker_ids") or {})
     return [f"brokers are registered in ZooKeeper: {', '.join(alive)}"] if alive else []
 
 
-def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]) -> dict:
+def partitions_from_disks(
+    topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]
+) -> dict:
     """Return {partition: replicas} of a topic, with the partitions made after the backup, which only the disks have.
 
     `topic_id`, `known`: of the topic in ZooKeeper (None and {} for a topic that only the disks have); `logs`: the logs
@@ -262,27 +264,27 @@ def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mappi
     return {**known, **{partition: brokers for partition, brokers in made_later.items() if brokers}}
 
 
-def epoch_above(epochs: Iterable[int | None]) -> int:
+def choose_epoch(epochs: Iterable[int | None]) -> int:
     """Return the controller epoch to write into states and /controller_epoch: above all `epochs`. The next controller
     takes one more."""
     return max((epoch for epoch in epochs if epoch is not None), default=0) + 1
 
 
-def _merged(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
+def _merge(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
     """Return the live object with the saved keys that it lacks, None if it lacks none."""
     old, now = _object(saved), _object(live)
     lacking = {key: value for key, value in old.get(field, {}).items() if key not in now.get(field, {})}
     return _json({**old, **now, field: {**now.get(field, {}), **lacking}}) if lacking else None
 
 
-def _with_partitions(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
+def _merge_partitions(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     """Return the live topic with the saved partitions that it lacks, None if it lacks none or has another topic id."""
     if znodes.topic(saved.data, saved.path)["topic_id"] != znodes.topic(live.data, live.path)["topic_id"]:
         return None
-    return _merged(saved, live, "partitions")
+    return _merge(saved, live, "partitions")
 
 
-def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
+def _merge_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     old, now = znodes.acls(saved.data, saved.path), znodes.acls(live.data, live.path)
     if all(entry in now for entry in old):
         return None

@@ -39,11 +39,13 @@ def detect(facts: ClusterFacts, detected: phase.PhaseResult) -> RollbackReadines
         target
         for target in (rollback.HYBRID, rollback.ZK)
         if detected.phase != phase.ZK
-        and not (rollback.impossible(facts, detected, target) or rollback.idle(facts, detected, target))
+        and not (rollback.explain_impossible(facts, detected, target) or rollback.is_idle(facts, detected, target))
     ]
     if not targets:
         return RollbackReadiness((), ())
-    return RollbackReadiness(tuple(targets), (*_zookeeper(facts, detected), *_disks(facts), *rollback.version_1(facts)))
+    return RollbackReadiness(
+        tuple(targets), (*_zookeeper(facts, detected), *_disks(facts), *rollback.check_version_1(facts))
+    )
 
 
 def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
@@ -59,10 +61,10 @@ def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     if behind <= LAG:
         return []
     seen = f"ZooKeeper is {behind} offsets behind the quorum, so a rollback would lose these changes (QS-ROLLBACK-003)"
-    return [advice.sentences(seen, to_be_written(facts))]
+    return [advice.sentences(seen, suggest_writes(facts))]
 
 
-def to_be_written(facts: ClusterFacts) -> str:
+def suggest_writes(facts: ClusterFacts) -> str:
     """Return what to do where ZooKeeper stays behind the quorum. In Kafka 3.9.2 an active controller that loses the
     answer to a write keeps the old version of `/migration`, and each later write fails."""
     leader = (facts.get("quorum") or {}).get("leader_id")

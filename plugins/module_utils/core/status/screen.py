@@ -82,13 +82,13 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
         return Next(
             "finish the restore: the playbook shows what is left and prints its token", "restore_zookeeper", False
         )
-    if detected.phase == phase.REVERTING and rollback.stopped_by_migration(facts):
+    if detected.phase == phase.REVERTING and rollback.find_migration_lock(facts):
         return Next(
             "see the damage of the initial copy: the playbook changes nothing without its token",
             "restore_zookeeper",
             False,
         )
-    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.unfinished_target(facts, detected)
+    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.find_unfinished_target(facts, detected)
     if target:
         return Next(_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
     if detected.phase != phase.DUAL_WRITE:

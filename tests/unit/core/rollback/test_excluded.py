@@ -32,17 +32,17 @@ def left(name="dual_write", hosts=("b3",), **running):
         for one in numbers.values():
             one["isr"] = [broker for broker in one["isr"] if broker not in ids]
             one["leader"] = one["isr"][0] if one["isr"] else -1
-    return excluded.without(facts, without)
+    return excluded.drop_excluded(facts, without)
 
 
 def refused(facts, direction="back"):
-    return excluded.refused(facts, phase.detect(facts), direction)
+    return excluded.refusal(facts, phase.detect(facts), direction)
 
 
 def test_without_excluded_hosts_the_facts_are_unchanged():
     facts = recorded.facts("dual_write")
-    assert refused(excluded.without(facts, {})) is None
-    assert excluded.without(facts, {})["topics"] is facts["topics"]
+    assert refused(excluded.drop_excluded(facts, {})) is None
+    assert excluded.drop_excluded(facts, {})["topics"] is facts["topics"]
 
 
 def test_the_phase_is_that_of_the_other_hosts():
@@ -96,7 +96,7 @@ def test_a_partition_only_on_excluded_hosts_does_not_count():
     node = facts["nodes"].pop("b3")
     alone = {"leader": -1, "isr": [node["node_id"]], "replicas": [node["node_id"]]}
     facts["topics"]["partitions"] = {"alone": {"0": alone}}
-    assert excluded.without(facts, {"b3": node})["topics"]["partitions"] == {}
+    assert excluded.drop_excluded(facts, {"b3": node})["topics"]["partitions"] == {}
 
 
 def test_a_last_in_sync_replica_keeps_its_broker_up():
@@ -107,7 +107,7 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
         "two": {"0": {"leader": first, "isr": [first], "replicas": [first, node["node_id"]]}},
         "one": {"0": {"leader": second, "isr": [second], "replicas": [second]}},
     }
-    topics = excluded.without(facts, {"b3": node})["topics"]
+    topics = excluded.drop_excluded(facts, {"b3": node})["topics"]
     reason = f"1 partition has its last in-sync replica on broker {first}: two-0 (QS-GATE-005)"
     assert (
         cluster_health.find_last_in_sync(topics) == [reason] and cluster_health.find_last_in_sync(topics, second) == []
@@ -133,18 +133,18 @@ def test_an_excluded_controller_counts_as_having_voted_for_every_change(hosts, d
     if not hosts:  # the third controller lacks the change too
         facts["nodes"]["c3"] = {"role": "controller", "metadata_log": {"log_end_offset": 101}}
         facts["excluded"] = {}
-    assert (rollback.undrained(facts) is None) is drained
+    assert (rollback.check_drained(facts) is None) is drained
 
 
 def test_returning_hosts_get_advice():
     host = {"b3": {"role": "broker", "config_file": "/srv/conf/broker.properties", "state": "/srv/state/x"}}
     controller = {"c3": {"role": "controller", "config_file": "/srv/conf/quorum.properties", "log_dir": "/srv/log"}}
-    assert excluded.returning({**controller, **host}, "zk") == [
+    assert excluded.explain_return({**controller, **host}, "zk") == [
         "b3 was excluded: before it starts, replace /srv/conf/broker.properties by "
         "/srv/state/x/configs/broker.properties.before-zk_migration, if that file exists",
         "c3 was excluded: before it starts, empty /srv/log and remove /srv/conf/quorum.properties: it has the old "
         "quorum's log",
     ]
-    assert excluded.returning(host, "hybrid") == [
+    assert excluded.explain_return(host, "hybrid") == [
         "b3 was excluded: start it in the mode of its file, and the next run includes it"
     ]
