@@ -87,7 +87,7 @@ class ActionModule(QuorumshiftAction):
             only_plans = direction == run_lock.REASSIGN and result["idle"]
             self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
         events = self.artifacts().all_events()
-        doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
+        doubts = history.find_contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:
             self._show(result, facts, target, verdict.newest, doubts, took, passed_gates(events))
             self._save_status(result)
@@ -227,7 +227,7 @@ class ActionModule(QuorumshiftAction):
     @staticmethod
     def _newest(nodes, session):
         """Return the newest run lock, and whether its run is at work (None if unknown)."""
-        newest = run_lock.newest_in(nodes, session["cluster_id"] or "")
+        newest = run_lock.find_newest(nodes, session["cluster_id"] or "")
         return newest, process_identity.alive((newest or {}).get("process"))
 
     def _show(self, result, facts, target, newest, doubts, took, passed):

@@ -46,7 +46,7 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         part, repair = self.own.get("part", "all"), self.own.get("repair", False)
         if part == "await" and not repair and "kind" not in args:
-            begun = run_outcome.unawaited(self.artifacts().events(), self.host) or {}
+            begun = run_outcome.find_unawaited(self.artifacts().events(), self.host) or {}
             if not begun:
                 return {"changed": False, "outcome": None}
             repair = begun["restart_kind"] == "repair"

@@ -210,7 +210,7 @@ class QuorumshiftAction(ActionBase):
             module_args=dict(args),
             task_vars=self._with_interpreter(),
         )
-        return self._without_start(result) if module_start.not_started(result) else result
+        return self._without_start(result) if module_start.is_not_started(result) else result
 
     def _without_start(self, result: dict) -> dict:
         """Return the result of a module that did not start on its host, with the reason instead of its output."""

@@ -35,7 +35,7 @@ def process(pid: int) -> dict | None:
 def alive(other: Mapping | None) -> bool | None:
     """Return whether a process is alive; None when this host cannot know."""
     mine = process(os.getpid())
-    if not run_lock.comparable(other, mine):
+    if not run_lock.are_comparable(other, mine):
         return None
     try:
         return _started(other["pid"]) == other["started"]

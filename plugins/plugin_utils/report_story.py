@@ -399,7 +399,7 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
         stopped, reasons = ["the run failed"], [failed[0].sentence]
     if stopped:
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {span}, {did}.", reasons
-    if ended or (not run_outcome.unended(recorded.events) and _looks_finished(recorded, events)):
+    if ended or (not run_outcome.find_unended(recorded.events) and _looks_finished(recorded, events)):
         if not gates and not restarts and not moved:
             return READ_ONLY, "The run changed nothing.", []
         return DONE, f"{span} in {took}: {did}.", []

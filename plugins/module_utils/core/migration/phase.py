@@ -368,8 +368,8 @@ def _is_startable(node: NodeFacts) -> bool:
 def find_restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down or
     masked: they are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
-    newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
-    if not newest or newest["direction"] != run_lock.RESTORE or run_lock.ended_well(newest):
+    newest = run_lock.find_newest(facts["nodes"], cluster_id(facts))
+    if not newest or newest["direction"] != run_lock.RESTORE or run_lock.has_ended_well(newest):
         return None
     brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
     down = any(

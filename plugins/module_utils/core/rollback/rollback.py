@@ -91,7 +91,7 @@ def _check_masked(facts: ClusterFacts, target: str) -> str | None:
 def find_migration_lock(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock if it is that of a migration, None otherwise. That run masked the controllers because
     the initial copy damaged ZooKeeper."""
-    newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts))
+    newest = run_lock.find_newest(facts["nodes"], phase.cluster_id(facts))
     return newest if newest and newest["direction"] == run_lock.FORWARD else None
 
 
@@ -118,8 +118,8 @@ def is_unproved(facts: ClusterFacts, detected: phase.PhaseResult, run: str | Non
 
 def _find_unfinished(facts: ClusterFacts) -> Mapping:
     """Return the newest run lock if it is that of a rollback that failed or was interrupted, {} otherwise."""
-    newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
-    return {} if newest.get("direction") != run_lock.BACK or run_lock.ended_well(newest) else newest
+    newest = run_lock.find_newest(facts["nodes"], phase.cluster_id(facts)) or {}
+    return {} if newest.get("direction") != run_lock.BACK or run_lock.has_ended_well(newest) else newest
 
 
 def is_idle(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> bool:

@@ -72,7 +72,7 @@ def lines(known: Iterable[Run]) -> list[str]:
     return shown
 
 
-def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
+def find_contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
     """Return what in the journals is unreadable, missing, or contradicts the hosts, as sentences.
 
     `recorded`: the events of every run with artifacts on the control node.
@@ -88,7 +88,7 @@ def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: It
         if journal["torn"]:
             count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
             doubts.append(f"{count} of {host}'s journal cannot be read")
-        run = _lacking(host, node, cluster_id, journal, node_restarts, recorded)
+        run = _find_lacking(host, node, cluster_id, journal, node_restarts, recorded)
         if run:
             lacking.setdefault(run, []).append(host)
         newest = node.get("node_restart") or {}
@@ -107,7 +107,7 @@ def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: It
     return [f"{doubt}. Runs rely on what the hosts show, not on journals" for doubt in doubts]
 
 
-def _lacking(
+def _find_lacking(
     host: str, node: NodeFacts, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
 ) -> str | None:
     """Return the newest run that the host's journal should have and lacks, by the host's own files and the run

@@ -59,7 +59,7 @@ def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
         or not newest.get("playbook")
     ):
         return None
-    if run_lock.ended_well(newest) or (not newest["closed"] and alive is not False):
+    if run_lock.has_ended_well(newest) or (not newest["closed"] and alive is not False):
         return None
     advice_given = newest.get("advice")
     if advice_given:

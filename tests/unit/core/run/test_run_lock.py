@@ -157,4 +157,4 @@ def test_status_line_of_the_newest_lock():
     ],
 )
 def test_processes_are_comparable_under_one_kernel_and_in_one_pid_namespace(other, same):
-    assert run_lock.comparable(PROCESS, other) is same
+    assert run_lock.are_comparable(PROCESS, other) is same
