@@ -62,13 +62,15 @@ class ActionModule(QuorumshiftAction):
             refused = same_cluster.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
         result["reasons"] = self._reasons(result)
-        result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
+        result["backups"] = backups.find_backups(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.is_unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
         finishes = (
-            None if direction or unproved else screen.after(detected.phase, *self._newest(facts["nodes"], session))
+            None
+            if direction or unproved
+            else screen.next_after_failure(detected.phase, *self._newest(facts["nodes"], session))
         )
         if finishes:
             result["next"] = finishes._asdict()
@@ -82,7 +84,7 @@ class ActionModule(QuorumshiftAction):
         self._gate(result, self.own.get("gate") or gates.choose_gate_to_verify(result["phase"]))
         result["zookeeper_zxid"] = facts["zookeeper"].get("zxid")
         plan = self.planned() if shows else None
-        took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
+        took = planning.measure_took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:
             only_plans = direction == run_lock.REASSIGN and result["idle"]
             self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
@@ -139,8 +141,8 @@ class ActionModule(QuorumshiftAction):
             return plain_restart.refusal(facts, detected)
         if direction == run_lock.BACK and not finishes:
             return rollback.refusal(facts, detected, target)
-        if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
-            return backups.refused(result["phase"])
+        if direction == run_lock.FORWARD and self._removes_backups() and backups.refusal(result["phase"]):
+            return backups.refusal(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
         if direction == run_lock.FORWARD and (stuck or phase.find_restoring(facts)):
             return result["reasons"]
@@ -197,7 +199,7 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.BACK:
             return rollback.is_idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
-        removes = self._removes_backups() and backups.found(facts["nodes"], phase.cluster_id(facts))
+        removes = self._removes_backups() and backups.find_backups(facts["nodes"], phase.cluster_id(facts))
         return waits or (detected.phase == phase.FINALIZED and not removes)
 
     def _removes_backups(self):

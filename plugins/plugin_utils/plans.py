@@ -24,7 +24,7 @@ def show(action: QuorumshiftAction, plan: Mapping[str, Any], phase: str, target:
     """Show a plan ({steps, unavoidable} of migration_state), as a screen or in a line, and keep it."""
     steps = [planning.Step(**step) for step in plan["steps"]]
     changes = {step.name: _changes(action, step) for step in steps if step.batches}
-    each = planning.each_s(action.artifacts().all_events())
+    each = planning.average_s(action.artifacts().all_events())
     if screen:
         lines = planning_screen.lines(action.session["cluster_id"], phase, target, steps, changes, each)
         lost = list(plan["unavoidable"].items()) if any(step.kind == planning.ROLL for step in steps) else []

@@ -80,7 +80,7 @@ def direction(target: str) -> str:
     return run_lock.BACK if target else run_lock.FORWARD
 
 
-def each_s(events: Iterable[Mapping]) -> dict[str, float]:
+def average_s(events: Iterable[Mapping]) -> dict[str, float]:
     """Return {kind: seconds} that a restart of that kind took on this cluster on average, with its admission; "" is
     the average of all. Empty where none is known. `events`: of the runs' journals."""
     took: dict[str, list[float]] = {}
@@ -132,7 +132,7 @@ class Took(NamedTuple):
     took_s: float
 
 
-def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
+def measure_took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them.
 
     Restarts that an earlier run began are not part of the plan. Nodes that restart at once are one batch, of which the
@@ -167,7 +167,7 @@ def order(plan: Mapping, kind: str) -> list[str] | None:
     return [host for batch in step["batches"] for host in batch] if step else None
 
 
-def deviations(planned: Sequence[str], plan: Mapping) -> list[str]:
+def find_deviations(planned: Sequence[str], plan: Mapping) -> list[str]:
     """Return where a roll (restart.Plan as a mapping) deviates from the planned order, as sentences with the reason."""
     now = [host for batch in plan["batches"] for host in batch]
     if now == list(planned):

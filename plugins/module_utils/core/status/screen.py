@@ -48,7 +48,7 @@ _AGAIN = "run {run} did not reach its end: fix the cause, then run {playbook} ag
 _NO_MIGRATION = (phase.ZK, phase.FINALIZED, phase.KRAFT_NATIVE)
 
 
-def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
+def next_after_failure(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
     """Return the next step where the newest run failed or was killed, and the phase alone cannot name it: a restart, an
     upgrade, a reassignment, a move between ensembles. None where the phase does, as within a migration. `now`: the
     phase; `alive`: whether the process of a lock that is open is at work, None if unknown."""
@@ -90,10 +90,10 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
         )
     target = rollback.ZK if detected.phase == phase.REVERTING else rollback.find_unfinished_target(facts, detected)
     if target:
-        return Next(_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
+        return Next(_next_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
-        text = _after_unfinished(facts, text) if playbook else text
+        text = _next_after_unfinished(facts, text) if playbook else text
         to_start = phase.find_startable(facts, detected.phase)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
@@ -101,15 +101,15 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
     if left_s <= 0:
         return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
     until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left_s))
-    return Next(f"soak until {until} ({duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
+    return Next(f"soak until {until} ({format_duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
 
 
-def _after_unfinished(facts: ClusterFacts, text: str) -> str:
+def _next_after_unfinished(facts: ClusterFacts, text: str) -> str:
     hosts = phase.find_unfinished(facts)
     return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as text, such as 1 h 5 min."""
     hours, rest = divmod(int(seconds + 0.5), 3600)
     minutes, rest = divmod(rest, 60)
