@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, strays
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
@@ -132,7 +132,7 @@ class ActionModule(QuorumshiftAction):
         node: Any = (result.get("ansible_facts") or {}).get("quorumshift_node") or {}
         found = strays.paths(node)
         if found:
-            self.say(f"{self.host} has -stray directories: {shown(found)}")
+            self.say(f"{self.host} has -stray directories: {format_names(found)}")
             self.artifacts().note("event", "stray directories", host=self.host, paths=found)
 
     def _note_missed(self, kind: str) -> None:

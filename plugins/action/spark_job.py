@@ -214,7 +214,7 @@ class ActionModule(QuorumshiftAction):
             return result
         for one in (found.get("differences") or [])[:SHOWN]:
             self.say(one["text"])
-        why = printable.visible("; ".join(found.get("reasons") or ["the job gave no reason"]))
+        why = printable.escape_invisible("; ".join(found.get("reasons") or ["the job gave no reason"]))
         outcome = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
         self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
         what = f"{'Report' if shown == REPORT else 'Spark log'}: {os.path.relpath(os.path.join(where, shown))}"

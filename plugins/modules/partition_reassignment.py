@@ -233,7 +233,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import rea
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import format_partition
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
@@ -292,7 +292,7 @@ def existing(module, admin, wanted):
     unknown = list(map(format_partition, sorted(one for one in wanted if one not in admin.partitions)))
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
-            f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
+            f"{format_names(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
             "Nothing was changed (QS-ADMIN-001)"
         )
     return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
@@ -362,7 +362,7 @@ def moved(module, admin, connections):
         return {**answer, "changed": changed, **waited}
     changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = shown([f"{one}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names([f"{one}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(
             msg=f"not every partition could be moved: {listed} (QS-ADMIN-006)", changed=changed, results=results
         )
@@ -402,7 +402,8 @@ def cancelled(module, admin, connections):
     idle = sorted(one for one in wanted or () if one not in ended)
     if idle:
         module.warn(
-            f"these partitions are not in flight, so nothing was cancelled: {shown(list(map(format_partition, idle)))}"
+            "these partitions are not in flight, so nothing was cancelled: "
+            f"{format_names(list(map(format_partition, idle)))}"
         )
     answer = {
         "results": results,
@@ -432,7 +433,7 @@ def cancelled(module, admin, connections):
     if answer["done"]:
         changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = shown([f"{format_partition(one)}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names([f"{format_partition(one)}: {error}" for one, error in sorted(failed.items())])
         module.fail_json(
             msg=f"not every reassignment could be cancelled: {listed} (QS-ADMIN-006)", changed=True, results=results
         )
@@ -453,9 +454,9 @@ def finished(module, admin, connections, answer, throttles):
     configs, unread = reassigner.configs(admin)
     every = reassignment.find_throttles(configs)
     if unread:
-        module.warn(f"whether throttles are left could not be read: {shown(unread)}")
+        module.warn(f"whether throttles are left could not be read: {format_names(unread)}")
     if every:
-        listed = shown(list(map(str, every)))
+        listed = format_names(list(map(str, every)))
         module.warn(
             f"no partition is in flight, and {len(every)} throttles are set: {listed}. If nothing needs them, remove "
             f"them: {reassignment.removal_commands(every, bootstrap(connections))}"

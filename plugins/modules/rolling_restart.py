@@ -299,7 +299,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart imp
     restart_plan,
     stuck_leaders,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names, sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import log_ends, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
@@ -464,7 +464,7 @@ def reassignments(module):
     if not names:
         return []
     return [
-        f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
+        f"{len(names)} partitions are being reassigned: {format_names(names)}. Wait for their end, or cancel them: "
         "kafka-reassign-partitions.sh --cancel (QS-RESTART-003)"
     ]
 
@@ -483,7 +483,7 @@ def require_no_throttles(module):
     except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
         configs, unread = {}, [str(error)]
     if unread:  # a roll may be what repairs a broker that hangs
-        module.warn(f"whether replication is throttled could not be read: {shown(unread)}")
+        module.warn(f"whether replication is throttled could not be read: {format_names(unread)}")
     found = reassignment.report_left_throttles(configs, ",".join(map(str, connections.bootstrap)))
     if not found:
         return

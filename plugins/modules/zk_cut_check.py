@@ -139,7 +139,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
     ZOOKEEPER_CLIENT_OPTIONS,
@@ -255,14 +255,15 @@ def checked(module):
     notes = []
     lost = ensemble_cut.find_unreachable_brokers(given["hosts"])
     for broker, by in sorted(lost.items()):
-        text = f"broker {broker} was reached before the cut, and not since, from {shown(sorted(by))}"
+        text = f"broker {broker} was reached before the cut, and not since, from {format_names(sorted(by))}"
         (problems if given["on_broker_failure"] == "heal" else notes).append(text)
     if problems:
         module.fail_json(msg=f"{'. '.join(problems)}. {HEAL}.")
     unwatched = ensemble_cut.find_unwatched_brokers(given["hosts"], given["brokers"])
     if unwatched:
         notes.append(
-            f"no destination host reaches brokers {shown(unwatched)}, so nothing shows whether they fail during the cut"
+            f"no destination host reaches brokers {format_names(unwatched)}, so nothing shows whether they fail during "
+            "the cut"
         )
     last = {host: int(given["hosts"][host]["last"]) for host in given["expected"]}
     found = exact(given, last) if given["config_file"] else bounded(given, last)

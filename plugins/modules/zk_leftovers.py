@@ -136,7 +136,8 @@ def require_own_ensemble(module, client, servers):
     if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
             msg=f"these servers are not an ensemble of their own, with one leader and the ids {sorted(ids)}: "
-            f"{advice.shown([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the session is of "
+            f"{advice.format_names([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the "
+            "session is of "
             f"server {creator}. Promote the destination first with quorumshift.kafka.zk_migrate, start its servers, "
             "and give them as zk_migrate_destination_connect. Nothing was removed. (QS-ZKMOVE-013)"
         )

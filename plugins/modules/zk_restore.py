@@ -250,10 +250,10 @@ def appeared(restore, known):
     """Return why the tree is not the one that was planned, None if it is."""
     alive, new = restore.alive(), sorted(set(restore.later) - set(known))
     if alive:
-        what = f"a process that is not stopped holds {advice.shown(alive)} in ZooKeeper (QS-COPY-004)"
+        what = f"a process that is not stopped holds {advice.format_names(alive)} in ZooKeeper (QS-COPY-004)"
     elif new:
         what = (
-            f"{advice.shown(new)} appeared in ZooKeeper after the restore was planned, and the backup "
+            f"{advice.format_names(new)} appeared in ZooKeeper after the restore was planned, and the backup "
             "lacks it (QS-COPY-004)"
         )
     else:

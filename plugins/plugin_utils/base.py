@@ -28,7 +28,7 @@ from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import module_start, run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import visible
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
@@ -252,7 +252,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {visible(message_ids.at_end(mask(text)))}")
+        display.display(f"    {escape_invisible(message_ids.at_end(mask(text)))}")
 
     # The run ----------------------------------------------------------------------------------------------------
 

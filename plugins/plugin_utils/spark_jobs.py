@@ -404,7 +404,7 @@ class EnsembleParity(Job):
         paths = [one["path"] for one in result["leftovers"]]
         return (
             f"{text}. Other applications left {sum(one['znodes'] for one in result['leftovers'])} znodes on the "
-            f"destination: {advice.shown(paths)}. To remove them there: -e zk_migrate_remove_leftovers=true"
+            f"destination: {advice.format_names(paths)}. To remove them there: -e zk_migrate_remove_leftovers=true"
         )
 
     def keep(self, where: str) -> None:

@@ -28,7 +28,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
     Throttle,
     format_partition,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
@@ -56,7 +56,7 @@ def legacy(data: bytes | None) -> str | None:
         found = reassignment.parse(json.loads(data))
     except (ValueError, reassignment.ReassignmentError):
         return "its content is malformed"
-    return f"{len(found)} partitions ({shown(list(map(format_partition, sorted(found))))})"
+    return f"{len(found)} partitions ({format_names(list(map(format_partition, sorted(found))))})"
 
 
 class Throttles:
@@ -124,8 +124,8 @@ class Throttles:
         others = reassignment.find_foreign_throttles(self.values, current)
         if others and mode == REFUSED:
             raise reassignment.ReassignmentError(
-                f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
-                "Wait for the end of its move (QS-ADMIN-002)"
+                f"another host has just set throttles: {format_names([str(one) for one in others])}. Nothing was "
+                "changed. Wait for the end of its move (QS-ADMIN-002)"
             )
         others = others if mode == REMOVED else []
         gone = {one[:3] for one in others}
@@ -271,11 +271,11 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     """
     if not found or mode == REMOVED:
         return None
-    listed, flying = shown([str(one) for one in found]), list(unknown)
+    listed, flying = format_names([str(one) for one in found]), list(unknown)
     if mode == RESTORED and flying:
         return (
-            f"{len(flying)} partitions are in flight ({shown(list(map(format_partition, sorted(flying))))}) under "
-            "throttles that "
+            f"{len(flying)} partitions are in flight ({format_names(list(map(format_partition, sorted(flying))))}) "
+            "under throttles that "
             f"this host has not set: {listed}. Throttles of that move would have no owner if they were restored after "
             "it. Wait for its end (QS-ADMIN-002)"
         )

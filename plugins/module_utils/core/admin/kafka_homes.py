@@ -15,7 +15,7 @@ import os
 import shlex
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 
 HOOK = "quorumshift_restart_hook"
 
@@ -109,7 +109,7 @@ def _check_directory(host: str, version: str | None, home: Mapping[str, Any], ta
 
 
 def _files(home: Mapping[str, Any]) -> str:
-    return shown([f"{path} ({key})" for path, key in home["holds"].items()])
+    return format_names([f"{path} ({key})" for path, key in home["holds"].items()])
 
 
 def _check_own_files(host: str, home: Mapping[str, Any], must: bool) -> List[str]:

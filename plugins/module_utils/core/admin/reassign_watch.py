@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
     Partition,
     format_partition,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 
 SETTLE_S = 30.0  # brokers learn of the end of a reassignment after the controller
 
@@ -105,9 +105,9 @@ def _describe(
 ) -> str:
     left = "" if seen["bytes_left"] is None else f", {seen['bytes_left']} bytes left at {seen['bytes_per_s']} bytes/s"
     eta = f", about {seen['eta_s']} s" if seen["eta_s"] is not None else ""
-    listed = shown(
+    listed = format_names(
         [f"{format_partition(partition)} adds {flying[partition]['adding']}" for partition in sorted(flying)]
     )
     text = f"{seen['partitions_left']} partitions left{left}{eta}" + (f" ({listed})" if flying else "")
-    text += f"; no longer exist: {shown(list(map(format_partition, gone)))}" if gone else ""
-    return text + (f"; ended elsewhere: {shown(list(map(format_partition, elsewhere)))}" if elsewhere else "")
+    text += f"; no longer exist: {format_names(list(map(format_partition, gone)))}" if gone else ""
+    return text + (f"; ended elsewhere: {format_names(list(map(format_partition, elsewhere)))}" if elsewhere else "")

@@ -12,7 +12,7 @@ import hashlib
 import re
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown as _few
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names as _few
 
 Partition = Tuple[str, int]
 """A topic and the number of its partition."""

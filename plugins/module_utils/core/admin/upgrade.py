@@ -16,7 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.kraft_config import PROTOCOL
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features, levels, releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
@@ -243,6 +243,6 @@ def _check_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, 
         return []
     value = releases.format_release(max(above.values()))
     return [
-        f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
-        f"go back. Choose a release from {value} on"
+        f"{PROTOCOL} is {value} on {format_names(list(above))}, and Kafka {target} is older: brokers that used {value} "
+        f"cannot go back. Choose a release from {value} on"
     ]

@@ -24,7 +24,7 @@ import shlex
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_observer, zk_sessions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
 BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "healed", "promoting", "promoted"
@@ -318,7 +318,10 @@ def check_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str,
         return
     planned = plan(timeouts, znodes, 0)
     if planned.start_s + RECONNECT_S > planned.budget_s:
-        seen = shown([f"{server} is {mode or 'down'}" for server, mode in sorted(others.items())]) or "none is known"
+        seen = (
+            format_names([f"{server} is {mode or 'down'}" for server, mode in sorted(others.items())])
+            or "none is known"
+        )
         yield Finding(
             f"{len(timeouts)} sessions live on this server, and no other destination server serves as an observer: "
             f"{seen}. A restart takes about {planned.start_s + RECONNECT_S:.0f} s, and the shortest session timeout is "
@@ -490,7 +493,7 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
         found = sorted({client["address"] for client in parse_clients(answer)} & set(map(canonical_address, brokers)))
         if found:
             yield Finding(
-                f"source server {server} has connections of broker hosts {shown(found)} (QS-ZKMOVE-010)",
+                f"source server {server} has connections of broker hosts {format_names(found)} (QS-ZKMOVE-010)",
                 "move tools, agents and brokers on these hosts to the destination's connect string",
             )
 
@@ -503,6 +506,6 @@ def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
         if found:
             yield Finding(
                 f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "
-                f"clients at {shown(found)} (QS-ZKMOVE-011)",
+                f"clients at {format_names(found)} (QS-ZKMOVE-011)",
                 "stop these clients for the cut, or move them to the destination's connect string",
             )

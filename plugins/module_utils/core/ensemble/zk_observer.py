@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 LARGEST_ID = 254  # EphemeralType: the top byte 255 marks a TTL
@@ -158,13 +158,14 @@ def _check_source(source: Source) -> Iterator[Finding]:
     down = sorted(server for server, answer in source.status.items() if answer["error"])
     if down:
         yield Finding(
-            f"source servers {shown(down)} do not answer: {source.status[down[0]]['error']} (QS-ZKMOVE-001)",
+            f"source servers {format_names(down)} do not answer: {source.status[down[0]]['error']} (QS-ZKMOVE-001)",
             "start them, or correct zookeeper_connect",
         )
     silent = sorted(server for server, answer in source.status.items() if not answer["error"] and not answer["mode"])
     if silent:
         yield Finding(
-            f"source servers {shown(silent)} forbid srvr, so their version and leader are unknown (QS-ZKMOVE-001)",
+            f"source servers {format_names(silent)} forbid srvr, so their version and leader are unknown "
+            "(QS-ZKMOVE-001)",
             "allow it in their 4lw.commands.whitelist",
         )
     standalone = sorted(server for server, answer in source.status.items() if answer["mode"] == "standalone")
@@ -185,7 +186,7 @@ def _check_source(source: Source) -> Iterator[Finding]:
             )
     if source.leader is None and not down and not silent:
         yield Finding(
-            f"none of {shown(sorted(source.status))} is the source's leader (QS-ZKMOVE-001)",
+            f"none of {format_names(sorted(source.status))} is the source's leader (QS-ZKMOVE-001)",
             "name all source servers in zookeeper_connect",
         )
     if not source.ensemble.members:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Collection, Iterator, List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, ZkConnect
 
 
@@ -76,11 +76,11 @@ def check_moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iter
     elif ids and creator_id(broker.owner) not in ids:
         yield Finding(
             f"the session of broker {broker.node_id} was made by the ZooKeeper server with myid "
-            f"{creator_id(broker.owner)}, not by one of {shown(sorted(map(str, ids)))} (QS-ZKMOVE-010)",
+            f"{creator_id(broker.owner)}, not by one of {format_names(sorted(map(str, ids)))} (QS-ZKMOVE-010)",
             restart,
         )
     if broker.own:
-        yield Finding(f"broker {broker.node_id} is connected to {shown(broker.own)} (QS-ZKMOVE-010)", restart)
+        yield Finding(f"broker {broker.node_id} is connected to {format_names(broker.own)} (QS-ZKMOVE-010)", restart)
 
 
 def format_connect(connect: ZkConnect) -> str:

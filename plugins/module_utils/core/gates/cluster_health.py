@@ -227,4 +227,6 @@ def _topic(name: str) -> str:
 def _sentence(names: list[str], singular: str, plural: str) -> list[str]:
     if not names:
         return []
-    return [f"{len(names)} {singular if len(names) == 1 else plural}: {advice.shown(sorted(names))} (QS-GATE-005)"]
+    return [
+        f"{len(names)} {singular if len(names) == 1 else plural}: {advice.format_names(sorted(names))} (QS-GATE-005)"
+    ]

@@ -18,7 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
     strays,
     zk_controller,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Quorum, Topics
 
 LAG_S = 5.0
@@ -147,7 +147,7 @@ def one_cluster(reading: Reading) -> list[str]:
         if node.get("node_id") is not None:
             ids.setdefault(str(node["node_id"]), []).append(host)
     reasons += [
-        f"{shown(hosts)} have the same node id, {node_id} (QS-GATE-010)"
+        f"{format_names(hosts)} have the same node id, {node_id} (QS-GATE-010)"
         for node_id, hosts in sorted(ids.items())
         if len(hosts) > 1
     ]
@@ -249,9 +249,10 @@ def find_lost_credentials(facts: ClusterFacts, phase_name: str, only: str | None
         else:
             losses = None
         for mechanism, users in (losses or {}).items():
-            found.setdefault((mechanism, shown(users)), []).append(host)
+            found.setdefault((mechanism, format_names(users)), []).append(host)
     return [
-        f"{shown(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: {users}. "
+        f"{format_names(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: "
+        f"{users}. "
         "Kafka 3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Then restart a broker "
         "that started since the removal. Remove the user when all nodes have run for "
         "metadata.log.max.snapshot.interval.ms (QS-PHASE-019)"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import MetadataLog, NodeFacts
 
 TRANSACTION = "ZK Migration"
@@ -62,7 +62,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
-            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)} (QS-COPY-003)"
+            f"{len(names)} {kind} are missing in ZooKeeper: {format_names(names)} (QS-COPY-003)"
             for kind, names in missing.items()
             if names
         ]
@@ -106,7 +106,9 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
                 f"{kind}: {count} copied, ZooKeeper had "
                 f"{lower if lower == upper else f'{lower} to {upper}'} (QS-COPY-003)"
             )
-    moved += [f"{kind} deleted meanwhile: {shown(names)} (QS-COPY-003)" for kind, names in missing.items() if names]
+    moved += [
+        f"{kind} deleted meanwhile: {format_names(names)} (QS-COPY-003)" for kind, names in missing.items() if names
+    ]
     lost = _find_unproven(before, after, missing, records, later)
     if not lost:
         return InitialCopy([], differences, moved, records)
@@ -129,7 +131,7 @@ def _find_unproven(
     # A topic's configs go with it
     configs = [name for name in missing["configs"] if not any(name.startswith(topic) for topic in topics)]
     texts = [
-        f"{len(names)} {kind}: {shown(names)}"
+        f"{len(names)} {kind}: {format_names(names)}"
         for kind, names in {**missing, "configs": configs}.items()
         if len(names) > later.get(REMOVES[kind], 0)
     ]

@@ -412,7 +412,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "unreached",
-                f"{advice.shown(hosts)} {verb} not reached: {error} (QS-PHASE-006)",
+                f"{advice.format_names(hosts)} {verb} not reached: {error} (QS-PHASE-006)",
                 "fix that and run again",
             )
         )
@@ -420,7 +420,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         if not node.get("reached"):
             continue
         if node["role"] == "broker" and not node.get("running") and not restore:
-            why = f"{node.get('running_error')}{advice.own_words(node)}"
+            why = f"{node.get('running_error')}{advice.quote_last_error(node)}"
             blocks.append(
                 Block(
                     "broker_down",

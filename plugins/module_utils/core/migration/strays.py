@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, Topics
 
 # UnifiedLog.logStrayDirName: topic, number and id, cut where they would be too long for a file name
@@ -77,7 +77,7 @@ def _explain_lost(host: str, found: list[str]) -> str:
     """Return why these directories stop a rolling restart."""
     return (
         f"{host} did not find these directories assigned to it when it started, though they are: "
-        f"{shown(found)} (QS-PHASE-023)"
+        f"{format_names(found)} (QS-PHASE-023)"
     )
 
 
@@ -85,7 +85,7 @@ def _explain_left(host: str, found: list[str]) -> str:
     """Return why these directories are there."""
     return (
         f"{host} has directories of partitions that were deleted or moved while it restarted: "
-        f"{shown(found)} (QS-PHASE-023)"
+        f"{format_names(found)} (QS-PHASE-023)"
     )
 
 

@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
     group_by_value,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 
@@ -72,21 +72,21 @@ def controller_logins(facts: Facts) -> Iterable[Finding]:
     for hosts, (errors, silent, untried) in group_by_value(results).items():
         if untried:
             yield Finding(
-                f"the login of {shown(hosts)} to the brokers was not tested: {untried}",
+                f"the login of {format_names(hosts)} to the brokers was not tested: {untried}",
                 "test it on these hosts: run kafka-broker-api-versions.sh with the settings that the controllers will "
                 "have for the inter-broker listener",
                 warns=True,
             )
         elif errors:
             yield Finding(
-                f"{shown(hosts)} cannot log in to the brokers' inter-broker listener with the controllers' settings: "
-                f"{'; '.join(errors)}",
+                f"{format_names(hosts)} cannot log in to the brokers' inter-broker listener with the controllers' "
+                f"settings: {'; '.join(errors)}",
                 "fix the key stores and trust stores on these hosts, or quorumshift_controller_config: controllers "
                 "send LeaderAndIsr and UpdateMetadata to this listener",
             )
         elif silent:
             yield Finding(
-                f"{shown(hosts)} logged in to the brokers, but broker {shown(silent)} did not answer",
+                f"{format_names(hosts)} logged in to the brokers, but broker {format_names(silent)} did not answer",
                 "check whether it runs and what it advertises on the inter-broker listener",
             )
 
@@ -162,7 +162,7 @@ def tool_acls(facts: Facts) -> Iterable[Finding]:
         if lacking:
             yield Finding(
                 f"the tool's principal has no {_acl_name(operation)} on {len(lacking)} of {len(rights['topics'])} "
-                f"topics, which it needs to {why}: {shown(lacking)}",
+                f"topics, which it needs to {why}: {format_names(lacking)}",
                 _grant(facts, operation, "--topic '*'"),
             )
 

@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
     values_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import is_loopback
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
@@ -122,7 +122,7 @@ def own_zookeeper(facts: Facts) -> Iterable[Finding]:
             errors[host] = found["own_zookeeper"]
     for hosts, error in group_by_value(errors).items():
         yield Finding(
-            f"a restart on {shown(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
+            f"a restart on {format_names(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
             _PEM if "is not a PEM file" in error else _READABLE,
         )
 
@@ -156,7 +156,7 @@ def find_unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Map
                 )
         for hosts, (some, names, errors, refused) in group_by_value(failures).items():
             yield Finding(
-                f"{shown(hosts)} cannot connect to {what} {shown(names)}: {'; '.join(errors)}",
+                f"{format_names(hosts)} cannot connect to {what} {format_names(names)}: {'; '.join(errors)}",
                 f"start the server there or read its log. If it runs, {_DO[kind]}" if refused else _DO[kind],
                 warns=some,
             )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 
 CHECKS = DELETIONS, ELECTIONS, STATES = "deletions", "elections", "partition_states"
 
@@ -48,7 +48,7 @@ def deletions(facts: Facts) -> Iterable[Finding]:
     """Yield the pending topic deletions: the initial copy leaves these topics out, their files stay as -stray."""
     for names in _lasting(facts, DELETIONS):
         yield Finding(
-            f"the deletion of {shown(names)} does not complete",
+            f"the deletion of {format_names(names)} does not complete",
             "start the broker that is down and holds a replica. The initial copy leaves the topic out, and its "
             "directories stay on the disks, renamed to -stray",
         )
@@ -58,7 +58,8 @@ def elections(facts: Facts) -> Iterable[Finding]:
     """Yield the pending elections of preferred leaders: the initial copy leaves them out."""
     for names in _lasting(facts, ELECTIONS):
         yield Finding(
-            f"/admin/preferred_replica_election requests elections of {shown(names)}, but no controller starts them",
+            f"/admin/preferred_replica_election requests elections of {format_names(names)}, but no controller starts "
+            "them",
             "check the controller's log, or delete the znode and request the elections again: kafka-leader-election.sh",
         )
 
@@ -67,7 +68,7 @@ def partition_states(facts: Facts) -> Iterable[Finding]:
     """Yield the partitions without a state: KRaft's controllers drop changes that contain one."""
     for names in _lasting(facts, STATES):
         yield Finding(
-            f"ZooKeeper has no partition state of {shown(names)}: no leader was ever elected",
+            f"ZooKeeper has no partition state of {format_names(names)}: no leader was ever elected",
             "start a broker of the replica list, or delete the topic",
         )
 

@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
     group_by_value,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import PASSWORD_MECHANISMS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
@@ -57,7 +57,7 @@ def overrides(facts: Facts) -> Iterable[Finding]:
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
             if lost:
                 yield Finding(
-                    f"super.users of quorumshift_controller_config lacks {shown(lost)}, which the brokers have",
+                    f"super.users of quorumshift_controller_config lacks {format_names(lost)}, which the brokers have",
                     "remove the key: the tool joins the brokers' super users and quorumshift_controller_super_users",
                 )
             continue
@@ -202,7 +202,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
         ]
         if differing:
             yield Finding(
-                f"the properties file of {host} differs from the running config: {shown(differing, 3)}",
+                f"the properties file of {host} differs from the running config: {format_names(differing, 3)}",
                 "restart the broker, or undo the change: otherwise the rolling restart applies it",
             )
 
@@ -223,22 +223,22 @@ def config_providers(facts: Facts) -> Iterable[Finding]:
                 found[role].setdefault((what, variable["why"]), []).append(host)
     for (what, _why), hosts in found["text"].items():
         yield Finding(
-            f"{what} on {shown(hosts)} is a variable, and this tool reads this key as text",
+            f"{what} on {format_names(hosts)} is a variable, and this tool reads this key as text",
             "write the value itself into the properties file: the tool compares and edits it",
         )
     for (what, why), hosts in found["broker"].items():
         yield Finding(
-            f"{what} cannot be resolved on {shown(hosts)}: {why}",
+            f"{what} cannot be resolved on {format_names(hosts)}: {why}",
             "correct what it names, or its rights, before the next restart of these brokers",
         )
     for (what, why), hosts in found["controller"].items():
         yield Finding(
-            f"controllers take {what} from the brokers, and it cannot be resolved on {shown(hosts)}: {why}",
+            f"controllers take {what} from the brokers, and it cannot be resolved on {format_names(hosts)}: {why}",
             "copy what it names to these hosts, or set the key in quorumshift_controller_config",
         )
     for (what, name), hosts in found["foreign"].items():
         yield Finding(
-            f"{what} on {shown(hosts)} needs the config provider {name}",
+            f"{what} on {format_names(hosts)} needs the config provider {name}",
             "add its jar to the class path of every controller, and its access: otherwise no controller starts",
             warns=True,
         )
@@ -249,7 +249,7 @@ def topic_policies(facts: Facts) -> Iterable[Finding]:
     for key in _TOPIC_POLICIES:
         for hosts, name in _brokers_by_value(facts, key):
             yield Finding(
-                f"{key} of {shown(hosts)} is {name}",
+                f"{key} of {format_names(hosts)} is {name}",
                 "add its jar to the class path of every controller: otherwise the controller does not start. For "
                 "incremental changes a policy receives other input there (KIP-1252)",
             )
@@ -259,7 +259,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
     """Yield the control plane listeners, which KRaft does not have."""
     for hosts, name in _brokers_by_value(facts, "control.plane.listener.name"):
         yield Finding(
-            f"{shown(hosts)} has control.plane.listener.name={name}",
+            f"{format_names(hosts)} has control.plane.listener.name={name}",
             "no action before the migration: the restart in KRaft mode removes the key, and the listener stays unused. "
             "Close its port in the firewall afterwards",
         )
@@ -280,7 +280,7 @@ def self_healer(facts: Facts) -> Iterable[Finding]:
     )
     if hosts:
         yield Finding(
-            f"{shown(hosts)} reports to Cruise Control",
+            f"{format_names(hosts)} reports to Cruise Control",
             "pause its self-healing and its proposals until the migration is finalized: a reassignment closes the "
             "gates, and Cruise Control takes a restarting broker for a failed one",
         )

@@ -10,7 +10,7 @@ import shlex
 from typing import Iterable, Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, group_by_value
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
     parse_zookeeper_connect,
@@ -162,7 +162,7 @@ def _python(seen: Mapping) -> Iterable[Finding]:
         missing = python["missing"]
         (first, *_others) = missing.values()
         yield Finding(
-            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {first}",
+            f"{python['path']} on {name} cannot import {format_names(sorted(missing))}: {first}",
             f"run there: {_pip(seen, sorted(missing))}. Or set quorumshift_spark_python to another Python",
         )
 
@@ -231,7 +231,7 @@ def connections(facts: Facts) -> Iterable[Finding]:
             )
             port += f"there: nc -vz {' '.join(first['address'].rsplit(':', 1))}"
             yield Finding(
-                f"the Spark host {seen['host']} cannot connect to {what} {shown(list(names))}: {error}",
+                f"the Spark host {seen['host']} cannot connect to {what} {format_names(list(names))}: {error}",
                 f"start the server there or read its log. If it runs, {port}" if first["reason"] == "refused" else port,
                 warns=some,
             )

@@ -18,7 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
     Security,
     SecurityError,
@@ -127,7 +127,7 @@ class Given:
         """Return the hosts that have a value in parentheses, nothing if all have it."""
         if set(hosts) == set(self.hosts):
             return ""
-        return f" ({shown([host if host != CONTROL_NODE else 'the control node' for host in hosts])})"
+        return f" ({format_names([host if host != CONTROL_NODE else 'the control node' for host in hosts])})"
 
     def names(self) -> list[str]:
         """Return the names of all variables with one of the prefixes, and of those that seem to have one."""
@@ -187,8 +187,8 @@ def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     both = sorted(set(given.brokers) & set(given.controllers))
     if both:
         yield Problem(
-            f"{shown(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its own: "
-            "KIP-866 has no combined mode."
+            f"{format_names(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its "
+            "own: KIP-866 has no combined mode."
         )
     odd = [host for host in given.hosts if re.search(r"[\s,;]", host)]
     if odd:
@@ -338,8 +338,8 @@ def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[st
         elsewhere = sorted({host for _value, hosts in given.values(name) for host in hosts} - {CONTROL_NODE})
         if name not in own and elsewhere:
             yield Problem(
-                f"{name} is set for {shown(elsewhere)}, but not for the control node, which needs it. Set it in the "
-                "inventory's group all.",
+                f"{name} is set for {format_names(elsewhere)}, but not for the control node, which needs it. Set it in "
+                "the inventory's group all.",
                 "stops" if specs[name].get("required") else "fails",
             )
         elif specs[name].get("required") and own.get(name) in (None, "", []):
@@ -348,8 +348,8 @@ def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[st
             other = [host for value, hosts in given.values(name) if value != own[name] for host in hosts]
             if other:
                 yield Problem(
-                    f"{name} has another value for {shown(other)} than for the control node. One value is for the "
-                    "whole cluster. Set it in the inventory's group all alone.",
+                    f"{name} has another value for {format_names(other)} than for the control node. One value is for "
+                    "the whole cluster. Set it in the inventory's group all alone.",
                     "warns",  # most are read on the control node alone
                 )
 
@@ -442,7 +442,7 @@ def _ensembles(given: Given) -> Iterable[Problem]:
         return  # not set, or reported
     both = [str(server) for server in source.servers if server in destination.servers]
     if both:
-        yield Problem(f"{names[0]} and {names[1]}: both have {shown(both)}. Give the servers of two ensembles.")
+        yield Problem(f"{names[0]} and {names[1]}: both have {format_names(both)}. Give the servers of two ensembles.")
     elif source.chroot != destination.chroot:
         yield Problem(
             f"{names[1]} has the chroot {destination.chroot or '/'}, and {names[0]} has {source.chroot or '/'}. "
@@ -522,7 +522,7 @@ def _ids(given: Given, forward: bool) -> Iterable[Problem]:
     for number, hosts in by_id.items():
         if len(hosts) > 1:
             yield Problem(
-                f"quorumshift_node_id: {shown(hosts)} have the same id, {number}. Give each an id of its own."
+                f"quorumshift_node_id: {format_names(hosts)} have the same id, {number}. Give each an id of its own."
             )
 
 
@@ -546,10 +546,12 @@ def _servers(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapp
             by_id.setdefault(str(value).strip(), []).append(host)
     for number, hosts in by_id.items():
         if len(hosts) > 1:
-            yield Problem(f"zk_migrate_myid: {shown(hosts)} have the same id, {number}. Give each an id of its own.")
+            yield Problem(
+                f"zk_migrate_myid: {format_names(hosts)} have the same id, {number}. Give each an id of its own."
+            )
         elif listed and number not in servers:
             yield Problem(
-                f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {shown(sorted(servers))}."
+                f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {format_names(sorted(servers))}."
             )
     yield from _dead(given, len(servers), specs, convert)
 
@@ -567,7 +569,8 @@ def _dead(
         foreign = sorted({host for host in dead if host not in group})
         if foreign:
             yield Problem(
-                f"{name}: {shown(foreign)} is no host of the group {_DESTINATION}. It has {shown(sorted(group))}.",
+                f"{name}: {format_names(foreign)} is no host of the group {_DESTINATION}. It has "
+                f"{format_names(sorted(group))}.",
                 "stops",
             )
     count = len(set(dead))

@@ -21,7 +21,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
     partitions_of,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import MASK, PREFIX
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses, config_values
 
@@ -99,7 +99,7 @@ def _loopback(facts: Facts) -> Iterable[Finding]:
         return
     named = own if own and not is_loopback(own) else "the addresses of all ZooKeeper servers, with the chroot"
     yield Finding(
-        f"zookeeper.connect of {shown(hosts)} is {connects[hosts[0]]}, which is another server on each host. "
+        f"zookeeper.connect of {format_names(hosts)} is {connects[hosts[0]]}, which is another server on each host. "
         "Controllers would take it",
         f"set zookeeper.connect in quorumshift_controller_config to {named}. The brokers' files stay as they are",
     )
@@ -116,8 +116,9 @@ def _tls_of_jvm(facts: Facts) -> Iterable[Finding]:
         if settings:
             lines = [f"{key}={MASK if value.startswith(PREFIX) else value}" for key, value in settings]
             yield Finding(
-                f"{shown(hosts)} has settings of ZooKeeper's TLS in the JVM's options, and controllers take those of "
-                f"the file: {shown([f'-D{kraft_config.ZOOKEEPER_TLS[key]}' for key, _value in settings], 3)}",
+                f"{format_names(hosts)} has settings of ZooKeeper's TLS in the JVM's options, and controllers take "
+                "those of "
+                f"the file: {format_names([f'-D{kraft_config.ZOOKEEPER_TLS[key]}' for key, _value in settings], 3)}",
                 f"add to the properties file of each broker, without a restart: {' '.join(lines)}",
             )
 
@@ -187,8 +188,8 @@ def ensemble(facts: Facts) -> Iterable[Finding]:
     alone = [server for server, answer in sorted(facts.ensemble.items()) if answer.get("mode") == "standalone"]
     if alone and len(facts.ensemble) > 1:
         yield Finding(
-            f"{shown(alone)} of {len(facts.ensemble)} servers in the connect string is standalone, not a member of the "
-            "ensemble",
+            f"{format_names(alone)} of {len(facts.ensemble)} servers in the connect string is standalone, not a member "
+            "of the ensemble",
             "correct the connect string or the server's configuration: a standalone server has data of its own",
         )
     for server, answer in sorted(facts.ensemble.items()):
@@ -224,7 +225,8 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     for right, paths in lacking.items():
         verb = "delete" if right == "DELETE" else "write"
         yield Finding(
-            f"the tool may not {verb} {shown(paths)} in ZooKeeper, as {_masked(known) or 'an unauthenticated client'}: "
+            f"the tool may not {verb} {format_names(paths)} in ZooKeeper, as "
+            f"{_masked(known) or 'an unauthenticated client'}: "
             f"no {right} in the ACL{' of the chroot' if right == 'DELETE' else ''}",
             "set quorumshift_zookeeper_client to the brokers' identity, or grant it the right with `setAcl` of "
             "zookeeper-shell.sh: a rollback writes there",
@@ -232,8 +234,8 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     for right, paths in unknown.items():
         verb = "delete" if right == "DELETE" else "write"
         yield Finding(
-            f"it is unknown whether the tool may {verb} {shown(paths)} in ZooKeeper: the ACL names identities that "
-            "cannot be compared",
+            f"it is unknown whether the tool may {verb} {format_names(paths)} in ZooKeeper: the ACL names identities "
+            "that cannot be compared",
             check,
             warns=True,
         )
@@ -246,7 +248,7 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
     if hosts and paths:
         yield Finding(
             f"every client of ZooKeeper can read {len(paths)} znodes with credentials, though zookeeper.set.acl is "
-            f"true on {shown(hosts)}: {shown(paths)}",
+            f"true on {format_names(hosts)}: {format_names(paths)}",
             "on a broker's host, with its login: zookeeper-security-migration.sh --zookeeper.acl secure "
             "--zookeeper.connect ZOOKEEPER/CHROOT. Then change the credentials, which may have been read",
         )
@@ -266,7 +268,7 @@ def files(facts: Facts) -> Iterable[Finding]:
         )
         return
     errors = {host: str(answer.get("msg") or "no answer") for host, answer in facts.zookeeper_files.items()}
-    listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in group_by_value(errors).items())
+    listed = "; ".join(f"{format_names(hosts)}: {error}" for hosts, error in group_by_value(errors).items())
     yield Finding(
         f"no ZooKeeper server's files can be read, so {closes}: {listed}",
         "give the control node a login there, and the server's zoo.cfg as quorumshift_zookeeper_config_file",
@@ -362,7 +364,7 @@ def encoder_secret(facts: Facts) -> Iterable[Finding]:
     for host, node in sorted(facts.brokers.items()):
         if values_of(node) and kraft_config.ENCODER_SECRET not in values_of(node):
             yield Finding(
-                f"ZooKeeper holds encrypted configs ({shown(encrypted, 3)}), and {host} has no "
+                f"ZooKeeper holds encrypted configs ({format_names(encrypted, 3)}), and {host} has no "
                 f"{kraft_config.ENCODER_SECRET}",
                 f"set the {kraft_config.ENCODER_SECRET} that encrypted them: without it controllers would copy "
                 "ciphertext",

@@ -248,5 +248,5 @@ def _find_falling(reading: invariants.Reading, batch: Sequence[str], accept: Ite
     shown = [f"{name} ({reason})" for name, reason in falling.items()]
     return [
         *([why] if why else []),
-        *([f"the batch cannot stop at once: {advice.shown(shown)} (QS-RESTART-003)"] if shown else []),
+        *([f"the batch cannot stop at once: {advice.format_names(shown)} (QS-RESTART-003)"] if shown else []),
     ]

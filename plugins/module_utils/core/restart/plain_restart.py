@@ -50,7 +50,8 @@ def check_accepted(
         return ""
     return (
         f"no order of restarts keeps {len(affected)} partitions at min.insync.replicas: "
-        f"{advice.shown(sorted(affected))}. {cluster_health.explain_acceptance({UNAVOIDABLE: found})} (QS-RESTART-003)"
+        f"{advice.format_names(sorted(affected))}. {cluster_health.explain_acceptance({UNAVOIDABLE: found})} "
+        "(QS-RESTART-003)"
     )
 
 

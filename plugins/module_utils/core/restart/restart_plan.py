@@ -17,7 +17,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode, phase, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     ClusterFacts,
     NodeFacts,
@@ -88,7 +88,7 @@ def plan(
     todo = sorted(set(to_restart).difference(finished))
     if canary is not None and canary not in todo and canary not in finished:
         raise ValueError(
-            f"the canary {canary} is none of the nodes to restart: {shown([str(node) for node in todo])} "
+            f"the canary {canary} is none of the nodes to restart: {format_names([str(node) for node in todo])} "
             "(QS-RESTART-002)"
         )
     unavoidable = _find_unavoidable(cluster)
@@ -284,8 +284,8 @@ def _explain_alone(
             others = [replica for replica in in_sync if replica in unexplained[node]]
             if len(others) >= max(1, len(in_sync) - least):
                 reasons[node] = (
-                    f"alone: {name} is also on broker {shown([str(other) for other in sorted(others)])}, and may lose "
-                    f"{max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas "
+                    f"alone: {name} is also on broker {format_names([str(other) for other in sorted(others)])}, and "
+                    f"may lose {max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas "
                     f"{least}) (QS-RESTART-002)"
                 )
                 del unexplained[node]
@@ -370,7 +370,7 @@ def plan_hosts(
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
         raise ValueError(
-            f"the node id of {shown(unknown)} is unknown: its properties file could not be read (QS-RESTART-002)"
+            f"the node id of {format_names(unknown)} is unknown: its properties file could not be read (QS-RESTART-002)"
         )
     if canary is not None and canary not in nodes:
         raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role} (QS-RESTART-002)")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Collection, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, Topics
 
 PROVED_S = 30.0
@@ -132,7 +132,8 @@ def explain_unclean(leader: Stuck, topics: Collection[str]) -> list[str]:
     return [
         f"{leader.host} keeps {_replicas(leader)} out of sync and must be restarted, but then a replica that is out of "
         "sync "
-        f"would lead. Set unclean.leader.election.enable=false for {shown(sorted(topics))} until it is up (QS-GATE-005)"
+        f"would lead. Set unclean.leader.election.enable=false for {format_names(sorted(topics))} until it is up "
+        "(QS-GATE-005)"
     ]
 
 
@@ -143,12 +144,12 @@ def announcement(leader: Stuck, took_s: float | None) -> list[str]:
     meanwhile = "while it restarts" + (f" (about {took_s:.0f} s)" if took_s else "")
     lines = [
         f"{leader.host} keeps {_replicas(leader)} out of sync, though they have all its records, in {count} "
-        f"{'partition' if count == 1 else 'partitions'}: {shown(leader.partitions)}. The run restarts it next"
+        f"{'partition' if count == 1 else 'partitions'}: {format_names(leader.partitions)}. The run restarts it next"
     ]
     if leader.alone:
-        lines.append(f"without a leader {meanwhile}, since no other replica is in sync: {shown(leader.alone)}")
+        lines.append(f"without a leader {meanwhile}, since no other replica is in sync: {format_names(leader.alone)}")
     if leader.under:
-        lines.append(f"rejecting acks=all {meanwhile}: {shown(leader.under)}")
+        lines.append(f"rejecting acks=all {meanwhile}: {format_names(leader.under)}")
     return lines
 
 

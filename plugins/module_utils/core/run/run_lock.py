@@ -17,7 +17,7 @@ import time
 from typing import Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, RestartRecord, RunLock
 
 FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
@@ -162,7 +162,7 @@ def _explain_unreached(errors: Mapping[str, str | None]) -> str:
     by_reason: dict[str | None, list[str]] = {}
     for host, error in sorted(errors.items()):
         by_reason.setdefault(error, []).append(host)
-    listed = "; ".join(f"{shown(hosts)}: {error}" for error, hosts in by_reason.items())
+    listed = "; ".join(f"{format_names(hosts)}: {error}" for error, hosts in by_reason.items())
     return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed} (QS-RUN-007)"
 
 

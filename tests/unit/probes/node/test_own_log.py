@@ -48,5 +48,5 @@ def test_journal_has_the_reason_if_nothing_was_logged_since_the_start(log, monke
 
 
 def test_a_finding_quotes_the_error():
-    assert advice.own_words({"last_error": "ERROR no disk."}) == "; the last error in its log: ERROR no disk"
-    assert advice.own_words({}) == ""
+    assert advice.quote_last_error({"last_error": "ERROR no disk."}) == "; the last error in its log: ERROR no disk"
+    assert advice.quote_last_error({}) == ""
