@@ -119,16 +119,16 @@ class Throttles:
         `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. Remove all of it, and raise, if
         some could not be set. Raises ReassignmentError where another host has set throttles since `foreign` was asked.
         """
-        moving = [one for one in steps if one.state != reassignment.DONE]
+        moving = [step for step in steps if step.state != reassignment.DONE]
         current = self._current(self._resources(moving))
         others = reassignment.find_foreign_throttles(self.values, current)
         if others and mode == REFUSED:
             raise reassignment.ReassignmentError(
-                f"another host has just set throttles: {format_names([str(one) for one in others])}. Nothing was "
-                "changed. Wait for the end of its move (QS-ADMIN-002)"
+                f"another host has just set throttles: {format_names([str(throttle) for throttle in others])}. Nothing "
+                "was changed. Wait for the end of its move (QS-ADMIN-002)"
             )
         others = others if mode == REMOVED else []
-        gone = {one[:3] for one in others}
+        gone = {throttle[:3] for throttle in others}
         base = {
             resource: {key: value for key, value in values.items() if (*resource, key) not in gone}
             for resource, values in current.items()
@@ -142,12 +142,12 @@ class Throttles:
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
             self.values = reassignment.update_record(self.values, ours, base)
-        self.own(one.partition for one in moving)
-        for one in others:
-            if one.key not in wanted.get((one.kind, one.name), {}):
-                changes.setdefault((one.kind, one.name), {})[one.key] = None
+        self.own(step.partition for step in moving)
+        for throttle in others:
+            if throttle.key not in wanted.get((throttle.kind, throttle.name), {}):
+                changes.setdefault((throttle.kind, throttle.name), {})[throttle.key] = None
         for kind in (reassignment.TOPIC, reassignment.BROKER):
-            errors = self._alter({one: changes[one] for one in sorted(changes) if one[0] == kind})
+            errors = self._alter({changed: changes[changed] for changed in sorted(changes) if changed[0] == kind})
             if errors:
                 self.remove()
                 raise next(iter(errors.values()))
@@ -185,12 +185,12 @@ class Throttles:
 
         Call it while `exclusive`. The record stays if a value could not be restored. Raises WireError then.
         """
-        reachable = [one for one in self.values if self._alive(one)]
-        dead = [one for one in self.values if not self._alive(one)]
-        current = self._current({(one["type"], one["name"]) for one in reachable})
+        reachable = [throttle for throttle in self.values if self._alive(throttle)]
+        dead = [throttle for throttle in self.values if not self._alive(throttle)]
+        current = self._current({(throttle["type"], throttle["name"]) for throttle in reachable})
         changes, left = reassignment.plan_throttle_removal(reachable, current)
         errors = self._alter(changes)
-        self.values = dead + [one for one in reachable if (one["type"], one["name"]) in errors]
+        self.values = dead + [throttle for throttle in reachable if (throttle["type"], throttle["name"]) in errors]
         if self.values:
             self.partitions = self.partitions if errors else []
             self._write()
@@ -200,11 +200,17 @@ class Throttles:
                 os.unlink(self._path)
         if errors:
             raise next(iter(errors.values()))
-        return left + [f"broker {one['name']} is not alive: {one['key']}; run again when it is" for one in dead]
+        return left + [
+            f"broker {throttle['name']} is not alive: {throttle['key']}; run again when it is" for throttle in dead
+        ]
 
     def recorded(self) -> Dict[str, Any]:
         """Return the record as it is written."""
-        return {"values": self.values, "partitions": [list(one) for one in self.partitions], "owner": self.owner}
+        return {
+            "values": self.values,
+            "partitions": [list(partition) for partition in self.partitions],
+            "owner": self.owner,
+        }
 
     def _load(self) -> None:
         found = host_state.read_json(self._path) or {}
@@ -217,29 +223,29 @@ class Throttles:
         self.partitions = list(map(tuple, found.get("partitions", [])))
         self.owner = found.get("owner", {})
 
-    def _alive(self, one: Mapping[str, Any]) -> bool:
-        return one["type"] != reassignment.BROKER or int(one["name"]) in self._admin.brokers
+    def _alive(self, throttle: Mapping[str, Any]) -> bool:
+        return throttle["type"] != reassignment.BROKER or int(throttle["name"]) in self._admin.brokers
 
     def _resources(self, steps: Iterable[Step]) -> Set[tuple]:
         """Return the resources at which a throttle slows these steps down: the brokers' default too."""
-        moving = [one for one in steps if one.state != reassignment.DONE]
-        brokers = {broker for one in moving for broker in (*one.has, *one.adding) if broker in self._admin.brokers}
+        moving = [step for step in steps if step.state != reassignment.DONE]
+        brokers = {broker for step in moving for broker in (*step.has, *step.adding) if broker in self._admin.brokers}
         found = {(reassignment.BROKER, str(broker)) for broker in brokers}
-        found |= {(reassignment.TOPIC, one.partition[0]) for one in moving}
+        found |= {(reassignment.TOPIC, step.partition[0]) for step in moving}
         return found | {(reassignment.BROKER, "")} if moving else found
 
     def _current(self, resources: Iterable[tuple]) -> Dict[tuple, Dict[str, str]]:
         known = {topic for topic, _number in self._admin.partitions}
-        there = [one for one in resources if one[0] == reassignment.BROKER or one[1] in known]
+        there = [resource for resource in resources if resource[0] == reassignment.BROKER or resource[1] in known]
         return self._admin.configs(there, reassignment.THROTTLES) if there else {}
 
     def _alter(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, Any]:
         """Set or delete values; return the errors by resource, without those of topics that were deleted meanwhile."""
         errors = self._admin.alter_configs(changes)
         return {
-            one: error
-            for one, error in errors.items()
-            if one[0] != reassignment.TOPIC or getattr(error, "code", None) != UNKNOWN_TOPIC
+            resource: error
+            for resource, error in errors.items()
+            if resource[0] != reassignment.TOPIC or getattr(error, "code", None) != UNKNOWN_TOPIC
         }
 
     @contextlib.contextmanager
@@ -271,7 +277,7 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     """
     if not found or mode == REMOVED:
         return None
-    listed, flying = format_names([str(one) for one in found]), list(unknown)
+    listed, flying = format_names([str(throttle) for throttle in found]), list(unknown)
     if mode == RESTORED and flying:
         return (
             f"{len(flying)} partitions are in flight ({format_names(list(map(format_partition, sorted(flying))))}) "
@@ -295,7 +301,7 @@ def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]
     found: Dict[tuple, Dict[str, str]] = {}
     unread = []
     topics = {(reassignment.TOPIC, topic) for topic, _number in admin.partitions} | {(reassignment.BROKER, "")}
-    for resources in (topics, *({(reassignment.BROKER, str(one))} for one in sorted(admin.brokers))):
+    for resources in (topics, *({(reassignment.BROKER, str(broker_id))} for broker_id in sorted(admin.brokers))):
         try:
             found.update(admin.configs(resources, reassignment.THROTTLES))
         except WireError as error:
@@ -306,7 +312,10 @@ def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]
 def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:
     """Cancel reassignments; return each one's error. One that ended meanwhile is no error."""
     results = admin.reassign(dict.fromkeys(partitions))
-    return {one: str(error) if error and error.code != _NO_REASSIGNMENT else None for one, error in results.items()}
+    return {
+        partition: str(error) if error and error.code != _NO_REASSIGNMENT else None
+        for partition, error in results.items()
+    }
 
 
 def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:
@@ -359,13 +368,17 @@ def wait(
         error, flying = "", {}
         try:
             admin.refresh()
-            flying = {one: moving for one, moving in admin.in_flight().items() if one in targets}
+            flying = {partition: moving for partition, moving in admin.in_flight().items() if partition in targets}
             seen = progress(admin, flying)
         except WireError as failed:
             error = str(failed)
         now = time.time()
         if not error:
-            replicas = {one: admin.partitions[one]["replicas"] for one in targets if one in admin.partitions}
+            replicas = {
+                partition: admin.partitions[partition]["replicas"]
+                for partition in targets
+                if partition in admin.partitions
+            }
             sight = watch.see(now, targets, replicas, flying, seen)
             common = {
                 "waited_s": round(now - watch.began, 3),
