@@ -81,11 +81,13 @@ def plan(given: Mapping[str, Any]) -> Plan:
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
-    targets = [one for one in _targets(source, destination, myid) if one["to"] not in map(str, given["dead_ids"])]
+    targets = [
+        target for target in _targets(source, destination, myid) if target["to"] not in map(str, given["dead_ids"])
+    ]
     host = host._replace(unreachable=paths.check_connectivity(targets, given["timeout"]))
     found = list(zk_observer.findings(host, source, myid, destination))
     if found:
-        raise JoinError(". ".join(sentences(one.seen, one.do) for one in found))
+        raise JoinError(". ".join(sentences(finding.seen, finding.do) for finding in found))
     edits, dynamic_file, dynamic = zk_observer.plan_changes(values, config_file, source.ensemble, destination)
     files = [File(_myid_file(values, config_file), None if host.myid is None else b"%d\n" % host.myid, b"%d\n" % myid)]
     if dynamic is not None:
@@ -124,12 +126,12 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     def asked(word: str) -> str:
         return zk_wire.four_letter(planned.address, word, given["timeout"], planned.own_context)
 
-    timeouts = [one["timeout_ms"] for one in ensemble_cut.parse_clients(asked("cons"))]
+    timeouts = [client["timeout_ms"] for client in ensemble_cut.parse_clients(asked("cons"))]
     connect = given["destination_connect"]
     servers = parse_zookeeper_connect(connect).servers if connect else ()
     status = zk_servers.gather(servers, planned.own_context, given["timeout"])
     own = set(zk_cut_steps.own_entries(servers, _values(given["config_file"])))
-    others = {server: one["mode"] for server, one in status.items() if server not in own}
+    others = {server: answer["mode"] for server, answer in status.items() if server not in own}
     found = list(ensemble_cut.check_restartable(timeouts, ensemble_cut.count_znodes(asked("mntr")), others))
     if found:
         raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host (QS-ZKMOVE-001)")
@@ -165,7 +167,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
     # the JVM's options are known once it runs
     found = list(zk_observer.check_settings(settings, given["config_file"], given["source_settings"]))
     if found:
-        texts = ". ".join(sentences(one.seen, one.do) for one in found)
+        texts = ". ".join(sentences(finding.seen, finding.do) for finding in found)
         raise JoinError(f"{texts}. Then restart it: systemctl restart {given['service']} (QS-ZKMOVE-004)")
     return {"zxid": seen["status"]["zxid"], "leader_zxid": wanted}
 
@@ -186,12 +188,12 @@ def _source(given: Mapping[str, Any], security: ZkSecurity, context: Any) -> zk_
 
 def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Host:
     config_file = given["config_file"]
-    directories = [os.path.join(one, "version-2") for one in _directories(values, config_file)]
-    present = [one for one in dict.fromkeys(directories) if os.path.isdir(one)]
+    directories = [os.path.join(directory, "version-2") for directory in _directories(values, config_file)]
+    present = [directory for directory in dict.fromkeys(directories) if os.path.isdir(directory)]
     files = sorted(
-        os.path.join(one, name)
-        for one in present
-        for name in os.listdir(one)
+        os.path.join(directory, name)
+        for directory in present
+        for name in os.listdir(directory)
         if name.startswith(("log.", "snapshot.")) or name in ("currentEpoch", "acceptedEpoch")
     )
     last = zk_files.last_zxid(directories[0], directories[-1]) if len(present) == len(set(directories)) else 0
@@ -207,15 +209,15 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
 
 def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: int) -> list[dict]:
     """Return the addresses to which an observer connects, and those of the other destination servers."""
-    members = {number: one for number, one in source.ensemble.members.items() if number not in destination}
+    members = {number: member for number, member in source.ensemble.members.items() if number not in destination}
     of_source = [
         {"kind": "source", "to": str(n), "address": zk_observer.election_address(m)} for n, m in members.items()
     ]
     leader = source.leader and parse_host_port(source.leader).host
     leading = [
-        {"kind": "leader", "to": str(number), "address": zk_observer.quorum_address(one)}
-        for number, one in members.items()
-        if len([m for m in members.values() if _host_of(m) == leader]) == 1 and _host_of(one) == leader
+        {"kind": "leader", "to": str(number), "address": zk_observer.quorum_address(member)}
+        for number, member in members.items()
+        if len([m for m in members.values() if _host_of(m) == leader]) == 1 and _host_of(member) == leader
     ]
     others = [
         {"kind": "destination", "to": str(number), "address": address(zk_observer.Member(text))}
@@ -226,8 +228,8 @@ def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: i
     return of_source + leading + others
 
 
-def _host_of(one: zk_observer.Member) -> str:
-    return parse_host_port(zk_observer.quorum_address(one)).host
+def _host_of(member: zk_observer.Member) -> str:
+    return parse_host_port(zk_observer.quorum_address(member)).host
 
 
 def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:

@@ -74,7 +74,10 @@ def why_no_rules(rules: List[ensemble_cut.Rule]) -> str:
         return "ip is missing. Install it: apt-get install iproute2 (QS-ZKMOVE-011)"
     trial = []
     for rule in rules:
-        words = [comment if one in (ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT) else one for one in rule.rule]
+        words = [
+            comment if argument in (ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT) else argument
+            for argument in rule.rule
+        ]
         nowhere = "192.0.2.1" if rule.command == "iptables" else "2001:db8::1"
         # a source and a destination of no host, so that the trial rejects nothing
         if "!" in words:

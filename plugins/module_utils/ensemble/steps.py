@@ -55,7 +55,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
     each [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
     """
     values = values_of(given["config_file"])
-    destination = {int(number): one for number, one in given["destination_servers"].items()}
+    destination = {int(number): address for number, address in given["destination_servers"].items()}
     members = ensemble_cut.source_members(configured(given["config_file"]), destination)
     quorum_ports = ensemble_cut.ports_of([*members, *map(zk_observer.Member, destination.values())])
     hosts = ensemble_cut.hosts_of(members)
@@ -65,26 +65,26 @@ def prepared(given: Mapping[str, Any]) -> dict:
     data = safe_files.read(given["config_file"])
     changes = ensemble_cut.promotion_changes(values, destination)
     connect = parse_zookeeper_connect(given["destination_connect"])
-    brokers = [parse_host_port(one) for one in given["brokers"]]
+    brokers = [parse_host_port(broker) for broker in given["brokers"]]
     others = ensemble_cut.peers(destination, given["myid"])
     return {
-        "fence": [list(one) for one in ensemble_cut.fence(ports)],
-        "cut": [list(one) for one in ensemble_cut.cut(list(dict.fromkeys(addresses)), quorum_ports)],
+        "fence": [list(rule) for rule in ensemble_cut.fence(ports)],
+        "cut": [list(rule) for rule in ensemble_cut.cut(list(dict.fromkeys(addresses)), quorum_ports)],
         "ports": ports,
         "participants": properties.edit(data, changes, "Ensemble of its own (Quorumshift)").decode("latin-1"),
-        "quorum_peers": [list(one) for one in others],
-        "election_peers": [list(one) for one in ensemble_cut.peers(destination, given["myid"], election=True)],
+        "quorum_peers": [list(peer) for peer in others],
+        "election_peers": [list(peer) for peer in ensemble_cut.peers(destination, given["myid"], election=True)],
         "peers": len(others),
-        "clients": [list(one) for one in connect.servers if not is_local(one.host)],
-        "brokers": [list(one) for one in brokers],
-        "has_broker": any(is_local(one.host) for one in brokers),
+        "clients": [list(server) for server in connect.servers if not is_local(server.host)],
+        "brokers": [list(broker) for broker in brokers],
+        "has_broker": any(is_local(broker.host) for broker in brokers),
     }
 
 
 def answering(given: Mapping[str, Any], values: Mapping[str, str]) -> List[str]:
     """Return the addresses of hosts that were named dead at which a server answers this host. Their client ports are
     taken to be those of this host's server."""
-    servers = {int(number): one for number, one in given["destination_servers"].items()}
+    servers = {int(number): address for number, address in given["destination_servers"].items()}
     dead = {host: int(number) for host, number in given["dead"].items()}
     return paths.answering(ensemble_move.addresses_of(dead, servers, client_ports(values)), ANSWER_S)
 
@@ -106,7 +106,7 @@ def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
 def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:
     """Return the entries of a connect string that lead to this host's server."""
     ports = client_ports(values)
-    return [str(one) for one in servers if str(one.port) in ports and is_local(one.host)]
+    return [str(server) for server in servers if str(server.port) in ports and is_local(server.host)]
 
 
 def is_local(host: str) -> bool:
