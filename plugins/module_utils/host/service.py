@@ -83,7 +83,11 @@ def environment(name: str) -> dict[str, str] | None:
                 if value.endswith("(ignore_errors=yes)") and not os.path.exists(value.rpartition(" (")[0]):
                     continue
                 with open(value.rpartition(" (")[0], encoding="utf-8", errors="replace") as stream:
-                    value = " ".join(one for one in map(str.strip, stream) if "=" in one and one[0] not in "#;")
+                    value = " ".join(
+                        assignment
+                        for assignment in map(str.strip, stream)
+                        if "=" in assignment and assignment[0] not in "#;"
+                    )
             if key in ("Environment", "EnvironmentFiles"):
                 found.update(pair.partition("=")[::2] for pair in shlex.split(value) if "=" in pair)
         return found
