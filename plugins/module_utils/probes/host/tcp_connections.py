@@ -40,7 +40,7 @@ class Connection(NamedTuple):
 def to(addresses: Iterable[Address]) -> List[Connection]:
     """Return this host's connections to any of these (IP address, port)."""
     wanted = set(addresses)
-    found = [one for one in _established() if one[0] in wanted]
+    found = [connection for connection in _established() if connection[0] in wanted]
     owners = _owners({inode for _remote, _uid, inode in found})
     return [Connection(remote, uid, tuple(sorted(owners.get(inode, ())))) for remote, uid, inode in found]
 

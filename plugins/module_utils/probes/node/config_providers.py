@@ -41,7 +41,7 @@ class _NotResolved(Exception):
 def variables(values: Mapping[str, str], environment: Mapping[str, str] | None) -> list[dict[str, Any]]:
     """Return the variables in a file's values, as Variable in form of a dict. `environment`: that of the node, None if
     it cannot be read."""
-    return [one._asdict() for one in resolved(values, environment)[1]]
+    return [variable._asdict() for variable in resolved(values, environment)[1]]
 
 
 def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -> tuple[dict[str, str], list[Variable]]:
@@ -54,7 +54,9 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -
         if name not in classes:
             return str(match[0])
         prefix = f"{PROVIDERS}.{name}.param."
-        parameters = {one[len(prefix) :]: value for one, value in values.items() if one.startswith(prefix)}
+        parameters = {
+            parameter[len(prefix) :]: value for parameter, value in values.items() if parameter.startswith(prefix)
+        }
         reader = _READERS.get(classes[name].replace(_PACKAGE, ""))
         if reader is None:
             found.append(Variable(key, match[0], f"only Kafka can run its provider {classes[name]}", classes[name]))
@@ -124,11 +126,13 @@ def _of_environment(path: str, key: str, parameters: Mapping[str, str], environm
 
 
 def _require_allowed(path: str, parameters: Mapping[str, str]) -> None:
-    allowed = [os.path.normpath(one) for one in parameters.get("allowed.paths", "").split(",") if one]
+    allowed = [os.path.normpath(directory) for directory in parameters.get("allowed.paths", "").split(",") if directory]
     wanted = os.path.normpath(path)
     if not path:
         raise _NotResolved("it names no path")
-    if allowed and not any(wanted == one or wanted.startswith(one.rstrip("/") + "/") for one in allowed):
+    if allowed and not any(
+        wanted == directory or wanted.startswith(directory.rstrip("/") + "/") for directory in allowed
+    ):
         raise _NotResolved(f"{path} is not below its provider's allowed.paths, {', '.join(allowed)}")
 
 

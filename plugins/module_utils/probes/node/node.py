@@ -65,7 +65,7 @@ def facts(
     log_dirs = _log_dirs(config_values.log_dirs(values), pid)
     kept = _kept(state_dir)
     cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
-    cluster_ids = [one for one in cluster_ids if same_cluster.is_cluster_id(one)]
+    cluster_ids = [cluster_id for cluster_id in cluster_ids if same_cluster.is_cluster_id(cluster_id)]
     state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
@@ -256,8 +256,10 @@ def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, l
     plain = values
     if config_providers.PROVIDERS in values:
         plain, variables = config_providers.resolved(values, service.environment(service_name))
-        file["variables"] = [one._asdict() for one in variables]
-        file["resolved"] = seal_properties(run_key, {one.key: plain[one.key] for one in variables if not one.why})
+        file["variables"] = [variable._asdict() for variable in variables]
+        file["resolved"] = seal_properties(
+            run_key, {variable.key: plain[variable.key] for variable in variables if not variable.why}
+        )
     return file, masking.known(plain)
 
 

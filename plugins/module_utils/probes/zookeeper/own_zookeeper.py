@@ -97,9 +97,11 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
 
 def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
     plain, variables = config_providers.resolved(values, None)
-    for one in variables:
-        if one.why and one.key.startswith("zookeeper."):
-            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why} (QS-CONNECT-007)")
+    for variable in variables:
+        if variable.why and variable.key.startswith("zookeeper."):
+            raise SecurityError(
+                f"{variable.key}: {variable.variable} could not be resolved: {variable.why} (QS-CONNECT-007)"
+            )
     return plain
 
 

@@ -39,7 +39,9 @@ def gather() -> list[dict]:
 def arguments_of(config: str) -> list[str]:
     """Return the command line of the server that runs on this host with a configuration file, [] if none does."""
     paths = {os.path.realpath(config)}
-    return next((one for pid, path, one in _running() if os.path.realpath(_absolute(pid, path)) in paths), [])
+    return next(
+        (arguments for pid, path, arguments in _running() if os.path.realpath(_absolute(pid, path)) in paths), []
+    )
 
 
 def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, str]:
@@ -48,7 +50,7 @@ def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, s
     ZooKeeper makes a key that it does not know a system property with the prefix `zookeeper.` (QuorumPeerConfig), so
     `jute.maxbuffer`, which has no prefix, counts only as an argument. Secrets are hashed.
     """
-    flags = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    flags = dict(argument[2:].partition("=")[::2] for argument in arguments if argument.startswith("-D"))
     given = {key: value for key, value in config_values.of_zookeeper(values).items() if key != _MAXBUFFER}
     given.update({key[len(_PREFIX) :]: value for key, value in flags.items() if key.startswith(_PREFIX)})
     if _MAXBUFFER in flags:

@@ -58,7 +58,7 @@ def _status(server: HostPort, context: Any, timeout: float) -> dict:
         return status
     except WireError as error:
         return {**status, "error": str(error)}
-    version, mode, latency, zxid = (one.search(answer) for one in (_VERSION, _MODE, _LATENCY, _ZXID))
+    version, mode, latency, zxid = (pattern.search(answer) for pattern in (_VERSION, _MODE, _LATENCY, _ZXID))
     return {
         **status,
         "version": [int(number) for number in version.groups()] if version else None,
