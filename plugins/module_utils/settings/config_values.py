@@ -119,7 +119,7 @@ def comparable(key: str, value: str) -> str:
 
 def principals(text: str) -> list[str]:
     """Return the principals in `super.users`, separated by semicolons (AclAuthorizer, StandardAuthorizer)."""
-    return [one for one in map(trimmed, text.split(";")) if one]
+    return [principal for principal in map(trimmed, text.split(";")) if principal]
 
 
 def log_dirs(properties: Mapping[str, str]) -> list[str]:
