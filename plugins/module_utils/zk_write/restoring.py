@@ -100,8 +100,8 @@ class Restore:
 
     def diff(self):
         """What the restore changes in ZooKeeper, by path, as Ansible shows a diff: data may hold secrets."""
-        before = [f"{one.path} (incomplete)\n" for one in self.missing if one.acl is None]
-        after = [f"{one.path} ({one.kind})\n" for one in self.missing]
+        before = [f"{znode.path} (incomplete)\n" for znode in self.missing if znode.acl is None]
+        after = [f"{znode.path} ({znode.kind})\n" for znode in self.missing]
         return {
             "before_header": "ZooKeeper",
             "after_header": "ZooKeeper",
