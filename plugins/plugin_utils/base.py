@@ -240,8 +240,8 @@ class QuorumshiftAction(ActionBase):
         is no failure a few times: its role asks for a new token."""
         if result.get("outcome") != gates.EXPIRED or self._task.check_mode:
             return result
-        earlier = [one for one in self.artifacts().events() if one["name"] == gates.TOKEN_EXPIRED]
-        times = sum((one["host"], one["restart_kind"]) == (self.host, kind) for one in earlier)
+        earlier = [event for event in self.artifacts().events() if event["name"] == gates.TOKEN_EXPIRED]
+        times = sum((event["host"], event["restart_kind"]) == (self.host, kind) for event in earlier)
         if times >= gates.RENEWALS:
             why = f"This is renewal {times}: the machines or the network are too slow, or something suspends them"
             return {**result, "msg": f"{result['msg']} {why}. Run again."}

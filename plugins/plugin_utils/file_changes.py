@@ -67,7 +67,8 @@ class EditedHost:
         action = self._action
         hosts = action.vars["groups"][GROUPS["controller"]]
         return ",".join(
-            f"{action.variable('quorumshift_node_id', one)}@{controller_address(action, one)}" for one in hosts
+            f"{action.variable('quorumshift_node_id', controller)}@{controller_address(action, controller)}"
+            for controller in hosts
         )
 
     def address(self) -> str:

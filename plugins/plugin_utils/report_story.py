@@ -249,8 +249,8 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
 
 def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
     """Move a restart, with its host's times, between its neighbours in the journal; return by how many seconds."""
-    earliest = next((one["_start"] for one in reversed(before) if one["kind"] != "restart"), None)
-    latest = next((one["_start"] for one in after if one["kind"] != "restart"), None)
+    earliest = next((earlier["_start"] for earlier in reversed(before) if earlier["kind"] != "restart"), None)
+    latest = next((later["_start"] for later in after if later["kind"] != "restart"), None)
     off = 0.0
     if latest is not None and event["_end"] > latest + _SLACK_S:
         off = latest - event["_end"]
@@ -433,23 +433,23 @@ def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
 def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:
     failures, reasons = [], []
     found = items(mapping(load(recorded.files, "preflight.json")).get("findings"))
-    blocking = [mapping(one) for one in found if mapping(one).get("severity") == "blocks"]
+    blocking = [mapping(finding) for finding in found if mapping(finding).get("severity") == "blocks"]
     if blocking and not restarts and not any(gate.passed for gate in gates):
         failures.append(f"preflight has {_count(len(blocking), 'blocking finding')}")
-        reasons += [f"{one.get('seen')}. To do: {one.get('do')}." for one in blocking]
+        reasons += [f"{finding.get('seen')}. To do: {finding.get('do')}." for finding in blocking]
     last = {gate.name: gate for gate in gates}
     closed = [gate for gate in last.values() if not gate.passed]
     failures += [f"gate {gate.name} stayed closed" for gate in closed]
     reasons += [gate.reason for gate in closed if gate.reason]
-    ended = {(one.host, one.kind): one for one in restarts}
-    failed = [one for one in ended.values() if one.failed]
-    for kind in dict.fromkeys(one.kind for one in failed):
-        hosts = [one.host for one in failed if one.kind == kind]
+    ended = {(restart.host, restart.kind): restart for restart in restarts}
+    failed = [restart for restart in ended.values() if restart.failed]
+    for kind in dict.fromkeys(restart.kind for restart in failed):
+        hosts = [restart.host for restart in failed if restart.kind == kind]
         failures.append(f"the restart of {', '.join(hosts)} ({kind}) failed")
     # The first line only: the table of restarts shows the log excerpt
-    reasons += [f"on {one.host}: {one.reason.splitlines()[0]}" for one in failed if one.reason]
+    reasons += [f"on {restart.host}: {restart.reason.splitlines()[0]}" for restart in failed if restart.reason]
     compared = mapping(load(recorded.files, "copy-compared.json"))
-    wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
+    wrong = [str(difference) for difference in items(compared.get("damage")) + items(compared.get("differences"))]
     if wrong:
         failures.append("the initial copy damaged ZooKeeper" if compared.get("damage") else "the initial copy differs")
         reasons += wrong
@@ -464,9 +464,11 @@ def _moved(events: list[dict]) -> list[str]:
 
 
 def _did(gates: list[Gate], restarts: list[Restart], moved: list[str]) -> str:
-    done = [one for one in restarts if not one.failed]
+    done = [restart for restart in restarts if not restart.failed]
     passed = sum(1 for gate in gates if gate.passed)
-    parts = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
+    parts = (
+        [f"{_count(len(done), 'restart')} of {_count(len({restart.host for restart in done}), 'host')}"] if done else []
+    )
     parts += [f"{_count(passed, 'gate')} passed"] if passed else []
     parts += moved
     return ", ".join(parts if done else [*parts, "nothing restarted"])
