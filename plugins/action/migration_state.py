@@ -256,10 +256,10 @@ class ActionModule(QuorumshiftAction):
     def _missing(facts):
         """Return what hosts lack that were read: properties files, services, log directories."""
         read = {host: node for host, node in facts["nodes"].items() if node.get("reached")}
-        found = [one for host, node in read.items() for one in inventory.missing(host, node)]
+        found = [finding for host, node in read.items() for finding in inventory.missing(host, node)]
         for host, node in read.items():
             found += inventory.missing_directories(host, node) if node["role"] == "broker" else []
-        return [advice.sentences(one.seen, one.do) for one in found]
+        return [advice.sentences(finding.seen, finding.do) for finding in found]
 
     def _save_status(self, result):
         """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""
@@ -300,10 +300,12 @@ class ActionModule(QuorumshiftAction):
         repeated = [
             part
             for option, flag in REPEATED.items()
-            for one in context.CLIARGS.get(option) or ()
-            for part in (flag, shortest(one))
+            for value in context.CLIARGS.get(option) or ()
+            for part in (flag, shortest(value))
         ]
-        files = [part for one in context.CLIARGS.get("extra_vars") or () if one.startswith("@") for part in ("-e", one)]
+        files = [
+            part for value in context.CLIARGS.get("extra_vars") or () if value.startswith("@") for part in ("-e", value)
+        ]
         return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
 
     def _record(self, facts, phase_name, first, last, took):
@@ -317,8 +319,10 @@ class ActionModule(QuorumshiftAction):
         artifacts.save(
             f"facts-{number:02d}-{phase_name}.json", json.dumps(facts, indent=1, sort_keys=True, default=str)
         )
-        for one in took:
-            artifacts.note("event", "took", node_restart=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
+        for step in took:
+            artifacts.note(
+                "event", "took", node_restart=step.name, planned_s=step.planned_s, took_s=round(step.took_s, 3)
+            )
         if last:
             artifacts.note("event", "ended", result="ok")
 

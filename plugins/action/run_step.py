@@ -78,7 +78,7 @@ class ActionModule(QuorumshiftAction):
         return {"changed": False}
 
     def _unended(self):
-        return [one for one in run_outcome.find_unended(self.artifacts().events()) if one["step"] == self.step]
+        return [event for event in run_outcome.find_unended(self.artifacts().events()) if event["step"] == self.step]
 
     def _next(self):
         """Return what the operator does next."""

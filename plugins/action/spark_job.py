@@ -212,8 +212,8 @@ class ActionModule(QuorumshiftAction):
             self.say(f"{job.summary(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
             return result
-        for one in (found.get("differences") or [])[:SHOWN]:
-            self.say(one["text"])
+        for difference in (found.get("differences") or [])[:SHOWN]:
+            self.say(difference["text"])
         why = printable.escape_invisible("; ".join(found.get("reasons") or ["the job gave no reason"]))
         outcome = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
         self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
