@@ -170,7 +170,7 @@ def updated(module, admin, connections):
     refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
-    results = [{**one._asdict(), **core_features.name_levels(one)} for one in changes]
+    results = [{**update._asdict(), **core_features.name_levels(update)} for update in changes]
     answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
     if module._diff:
         answer["diff"] = core_features.diff(changes)
@@ -200,15 +200,15 @@ def updated(module, admin, connections):
         late = not module.check_mode and core_features.find_behind(answering, levels)
         return served(core_features.NO_EPOCH, False) if late else answer
     newest = core_features.newest_epoch(found["nodes"])
-    asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}
+    asked = {update.feature: (update.after, _kind(update, given["downgrade"])) for update in changes}
     for validate_only in (True,) if module.check_mode else (True, False):
         error, errors = admin.update_features(asked, validate_only)
-        failed = {name: one for name, one in errors.items() if one}
+        failed = {name: failure for name, failure in errors.items() if failure}
         if error or failed:
-            for one in results:
-                cause = errors.get(one["feature"]) or error
-                one["error"] = cause.name if cause else None
-            listed = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
+            for result in results:
+                cause = errors.get(result["feature"]) or error
+                result["error"] = cause.name if cause else None
+            listed = "; ".join(f"{name}: {failure}" for name, failure in sorted(failed.items())) or str(error)
             done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
             module.fail_json(msg=f"the controller refused the change: {listed}. {done} (QS-ADMIN-009)", results=results)
     if module.check_mode:

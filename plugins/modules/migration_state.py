@@ -385,7 +385,7 @@ def main():
             "phase": detected.phase,
             "cluster_id": phase.cluster_id(facts),
             "blocks": [block._asdict() for block in detected.blocks],
-            "evidence": [one._asdict() for one in detected.evidence],
+            "evidence": [item._asdict() for item in detected.evidence],
             "steps": detected.steps,
             "next": screen.next_step(facts, detected, soak_s)._asdict(),
             "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),

@@ -307,7 +307,7 @@ def read_clock(_given):
 def read_connectivity(given):
     """Return what the host reaches, and the preflight's other facts of this host."""
     facts = {
-        "tried": dict(Counter(one["kind"] for one in given["targets"])),
+        "tried": dict(Counter(target["kind"] for target in given["targets"])),
         "failed": paths.check_connectivity(given["targets"], given["timeout"]),
         "listen": paths.check_port(given["listen"]) if given["listen"] else None,
         "replicas": replicas.gather(given["log_dirs"]),

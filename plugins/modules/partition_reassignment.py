@@ -258,7 +258,7 @@ def main():
         },
         changes=True,
         mutually_exclusive=[("partitions", "src", "document")],
-        required_if=[("state", one, ("partitions", "src", "document"), True) for one in ("present", "awaited")],
+        required_if=[("state", state, ("partitions", "src", "document"), True) for state in ("present", "awaited")],
     )
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
         module.fail_json(
@@ -289,13 +289,15 @@ def wanted_of(given):
 def existing(module, admin, wanted):
     """Return the wanted partitions that exist, and the names of the others. Raises ReassignmentError unless these may
     be skipped, as those deleted during a move may."""
-    unknown = list(map(format_partition, sorted(one for one in wanted if one not in admin.partitions)))
+    unknown = list(
+        map(format_partition, sorted(partition for partition in wanted if partition not in admin.partitions))
+    )
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
             f"{format_names(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
             "Nothing was changed (QS-ADMIN-001)"
         )
-    return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
+    return {partition: replicas for partition, replicas in wanted.items() if partition in admin.partitions}, unknown
 
 
 def moved(module, admin, connections):
@@ -305,19 +307,21 @@ def moved(module, admin, connections):
     begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
     rate = given["throttle_bytes_s"] if begins else None
     in_flight = admin.in_flight()
-    failed = {one: text for one, text in carry.get("failed", {}).items() if begins is False}
-    actual = {one: admin.partitions[one]["replicas"] for one in wanted}
+    failed = {name: text for name, text in carry.get("failed", {}).items() if begins is False}
+    actual = {partition: admin.partitions[partition]["replicas"] for partition in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
-    moving = [one for one in steps if one.state != reassignment.DONE and format_partition(one.partition) not in failed]
-    begun = [one for one in moving if begins and one.state != reassignment.UNDER_WAY]
+    moving = [
+        step for step in steps if step.state != reassignment.DONE and format_partition(step.partition) not in failed
+    ]
+    begun = [step for step in moving if begins and step.state != reassignment.UNDER_WAY]
     others, refused = refusal(module, admin, connections, throttles, steps, in_flight) if begins else ([], None)
-    results = [result_of(one) for one in steps]
+    results = [result_of(step) for step in steps]
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=results)
     left = list(carry.get("throttles_left", ()))
     answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
     if begins:
-        answer["undo"] = reassignment.render({one.partition: one.has for one in steps})
+        answer["undo"] = reassignment.render({step.partition: step.has for step in steps})
     if module._diff:
         answer["diff"] = reassignment.diff(steps)
     leftover = throttles.left_over(in_flight)
@@ -334,26 +338,26 @@ def moved(module, admin, connections):
             if throttled:
                 changed = bool(throttles.throttle(throttled, rate, given["foreign_throttles"])) or changed
             elif goes_on:
-                throttles.own(one.partition for one in moving)
+                throttles.own(step.partition for step in moving)
             since = throttles.owner.get("at") if throttled or goes_on else since
             if begun:
                 changed = True
-                errors = admin.reassign({one.partition: one.wanted for one in begun})
-                failed = {format_partition(one): error for one, error in errors.items() if error}
-        for one in [one for one, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
+                errors = admin.reassign({step.partition: step.wanted for step in begun})
+                failed = {format_partition(partition): error for partition, error in errors.items() if error}
+        for name in [name for name, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
             if given["missing"] == "skipped":
-                failed.pop(one)
-                gone.append(one)
-        failed = {one: str(error) for one, error in failed.items()}
-        for one in results:
-            one["error"] = failed.get(format_partition((one["topic"], one["partition"])))
+                failed.pop(name)
+                gone.append(name)
+        failed = {name: str(error) for name, error in failed.items()}
+        for result in results:
+            result["error"] = failed.get(format_partition((result["topic"], result["partition"])))
         names = {*failed, *gone}
-        targets = {one.partition: one.wanted for one in moving if format_partition(one.partition) not in names}
+        targets = {step.partition: step.wanted for step in moving if format_partition(step.partition) not in names}
         waited = {"done": not targets}
         if targets:
             seconds = given["wait_s"] if given["wait"] else 0
             waited = reassigner.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
-            gone += [one for one in waited.pop("gone", ()) if one not in gone]
+            gone += [name for name in waited.pop("gone", ()) if name not in gone]
     except (WireError, reassigner.Stalled) as error:
         module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
     if not waited["done"] and (given["wait"] or not failed):
@@ -362,7 +366,7 @@ def moved(module, admin, connections):
         return {**answer, "changed": changed, **waited}
     changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = format_names([f"{one}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names([f"{name}: {error}" for name, error in sorted(failed.items())])
         module.fail_json(
             msg=f"not every partition could be moved: {listed} (QS-ADMIN-006)", changed=changed, results=results
         )
@@ -374,8 +378,8 @@ def refusal(module, admin, connections, throttles, steps, in_flight):
     given = module.params
     legacy = reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
     refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy, given["shrink"])
-    moving = [one for one in steps if one.state != reassignment.DONE]
-    begun = [one for one in moving if one.state != reassignment.UNDER_WAY]
+    moving = [step for step in steps if step.state != reassignment.DONE]
+    begun = [step for step in moving if step.state != reassignment.UNDER_WAY]
     if refused or not (begun or (moving and given["throttle_bytes_s"] is not None)):
         return [], refused
     others = throttles.foreign(moving if given["throttle_bytes_s"] is not None else begun)
@@ -389,17 +393,17 @@ def cancelled(module, admin, connections):
     wanted, gone = (None, []) if asked is None else existing(module, admin, asked)
     throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
     in_flight = admin.in_flight()
-    ended = {one: moving for one, moving in in_flight.items() if wanted is None or one in wanted}
+    ended = {partition: moving for partition, moving in in_flight.items() if wanted is None or partition in wanted}
     results = [
         {
             **{"topic": topic, "partition": number, "state": "in flight", "error": None},
             "before": moving["replicas"],
-            "wanted": [one for one in moving["replicas"] if one not in moving["adding"]],
+            "wanted": [replica for replica in moving["replicas"] if replica not in moving["adding"]],
             **{"adding": moving["adding"], "removing": moving["removing"]},
         }
         for (topic, number), moving in sorted(ended.items())
     ]
-    idle = sorted(one for one in wanted or () if one not in ended)
+    idle = sorted(partition for partition in wanted or () if partition not in ended)
     if idle:
         module.warn(
             "these partitions are not in flight, so nothing was cancelled: "
@@ -422,8 +426,8 @@ def cancelled(module, admin, connections):
     try:
         if ended:
             errors = reassigner.cancel(admin, ended)
-            failed = {one: error for one, error in errors.items() if error}
-            waiting = dict.fromkeys(one for one in ended if one not in failed)
+            failed = {partition: error for partition, error in errors.items() if error}
+            waiting = dict.fromkeys(partition for partition in ended if partition not in failed)
             answer.update(reassigner.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
     except (WireError, reassigner.Stalled) as error:
         module.fail_json(
@@ -433,7 +437,9 @@ def cancelled(module, admin, connections):
     if answer["done"]:
         changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = format_names([f"{format_partition(one)}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names(
+            [f"{format_partition(partition)}: {error}" for partition, error in sorted(failed.items())]
+        )
         module.fail_json(
             msg=f"not every reassignment could be cancelled: {listed} (QS-ADMIN-006)", changed=True, results=results
         )

@@ -178,9 +178,9 @@ def gathered(given, admin, connections):
     in_flight = admin.in_flight()
     throttles = reassigner.Throttles(admin, given["state_dir"])
     assignments = {
-        one: found["replicas"]
-        for one, found in admin.partitions.items()
-        if not given["topics"] or one[0] in given["topics"]
+        partition: found["replicas"]
+        for partition, found in admin.partitions.items()
+        if not given["topics"] or partition[0] in given["topics"]
     }
     racks = {broker: rack for broker, (_address, rack) in admin.brokers.items()}
     planned, broker = None, given["drain"]
@@ -195,15 +195,17 @@ def gathered(given, admin, connections):
             "them with state: cancelled (QS-ADMIN-001)"
         )
     set_now, unread = reassigner.configs(admin)
-    back = None if planned is None else reassignment.render({one: assignments[one] for one in planned})
+    back = (
+        None if planned is None else reassignment.render({partition: assignments[partition] for partition in planned})
+    )
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
         ],
         "progress": reassigner.progress(admin, in_flight),
         "throttles": [
-            {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
-            for one in reassignment.find_throttles(set_now)
+            {"resource": str(throttle).partition(":")[0], "key": throttle.key, "value": throttle.value}
+            for throttle in reassignment.find_throttles(set_now)
         ],
         "throttles_unread": unread,
         "recorded_throttles": throttles.values,

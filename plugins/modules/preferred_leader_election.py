@@ -89,8 +89,8 @@ def main():
 def others(admin, brokers):
     """Return the partitions that another replica leads than the preferred one, of these brokers if any are given."""
     return {
-        one: found
-        for one, found in admin.partitions.items()
+        partition: found
+        for partition, found in admin.partitions.items()
         if found["replicas"] and found["leader"] != found["replicas"][0]
         if not brokers or found["replicas"][0] in brokers
     }
@@ -103,22 +103,26 @@ def elected(module, admin):
     result = {
         "changed": bool(due),
         "elected": len(due),
-        "partitions": [format_partition(one) for one in sorted(due)[:SHOWN]],
+        "partitions": [format_partition(partition) for partition in sorted(due)[:SHOWN]],
         "cluster_id": admin.cluster_id,
     }
     if module._diff:
         result["diff"] = {
-            "before": "".join(f"{format_partition(one)}: {due[one]['leader']}\n" for one in sorted(due)),
-            "after": "".join(f"{format_partition(one)}: {due[one]['replicas'][0]}\n" for one in sorted(due)),
+            "before": "".join(
+                f"{format_partition(partition)}: {due[partition]['leader']}\n" for partition in sorted(due)
+            ),
+            "after": "".join(
+                f"{format_partition(partition)}: {due[partition]['replicas'][0]}\n" for partition in sorted(due)
+            ),
         }
     left, errors = (due if not module.check_mode else {}), {}
     while left:
-        in_sync = [one for one, found in left.items() if found["replicas"][0] in found["isr"]]
+        in_sync = [partition for partition, found in left.items() if found["replicas"][0] in found["isr"]]
         if in_sync:
             answers = admin.elect_preferred(in_sync)
-            errors = {one: error for one, error in answers.items() if error and error.code != NOT_NEEDED}
+            errors = {partition: error for partition, error in answers.items() if error and error.code != NOT_NEEDED}
         admin.refresh()
-        left = {one: found for one, found in others(admin, brokers).items() if one in due}
+        left = {partition: found for partition, found in others(admin, brokers).items() if partition in due}
         if left and time.monotonic() >= end:
             first = min(left)
             leader, replicas, isr = (left[first][name] for name in ("leader", "replicas", "isr"))

@@ -531,7 +531,7 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     others = health(stuck_leaders.drop_partitions(found, held), first.broker)
     if others or lasted_s < stuck_leaders.PROVED_S:
         return [*(others or unhealthy), *stuck_leaders.explain_not_proved(leaders)], None
-    topics_alone = {one.topic for one in held if one.name in first.alone}
+    topics_alone = {partition.topic for partition in held if partition.name in first.alone}
     unclean = topics.settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
     )

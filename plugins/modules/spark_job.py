@@ -261,7 +261,7 @@ def complete_job(given):
     """Return the job with connections and secrets added."""
     job, views = dict(given["job"]), dict(given["job"].get("views") or {})
     if "zookeeper" in views:
-        secrets = [seal.unseal(given["run_key"], one) for one in given["encoder_secrets"]]
+        secrets = [seal.unseal(given["run_key"], secret) for secret in given["encoder_secrets"]]
         views["zookeeper"] = {
             **views["zookeeper"],
             "connect": given["zookeeper_connect"],

@@ -213,7 +213,7 @@ def versions(module):
         due = upgrade.find_due_protocols(hosts, given["to"])
         if not due:
             return nothing
-        brokers = [host for host, one in hosts.items() if one.role == transitions.BROKER]
+        brokers = [host for host, node in hosts.items() if node.role == transitions.BROKER]
         before = ", ".join(sorted(set(due.values())))
         target = needed.rpartition(":")[2]
         return {**found, "ready": sorted(set(brokers) - set(due)), "protocol": target, "before": before}

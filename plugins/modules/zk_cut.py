@@ -326,7 +326,7 @@ def read(given):
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     found = list(ensemble_move.check_dead_hosts(dead, servers, {given["host"]: server["answering"]}))
     found += ensemble_cut.find_leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
-    problems += [[one.seen, one.do] for one in found]
+    problems += [[finding.seen, finding.do] for finding in found]
     if server["mode"]:
         answers = {word: own_zk_server.ask(values, word) for word in ("srvr", "mntr", "cons")}
         forbidden = [word for word, answer in answers.items() if "not in the whitelist" in answer]
@@ -340,7 +340,7 @@ def read(given):
         zxid = _ZXID.search(answers["srvr"])
         server["zxid"] = int(zxid[1], 16) if zxid else None
         server["znodes"] = ensemble_cut.count_znodes(answers["mntr"])
-        server["timeouts_ms"] = [one["timeout_ms"] for one in ensemble_cut.parse_clients(answers["cons"])]
+        server["timeouts_ms"] = [client["timeout_ms"] for client in ensemble_cut.parse_clients(answers["cons"])]
     if server["observes"]:
         why = service.systemd_error()
         if why:
@@ -348,7 +348,7 @@ def read(given):
             problems.append([seen_there, "start destination servers with systemd"])
         else:
             prepared = steps.prepared(given)
-            rules = [ensemble_cut.Rule(*one) for one in (*prepared["fence"], *prepared["cut"])]
+            rules = [ensemble_cut.Rule(*rule) for rule in (*prepared["fence"], *prepared["cut"])]
             why = firewall.why_no_rules(rules)
             if why:
                 problems.append(

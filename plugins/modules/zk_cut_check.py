@@ -193,7 +193,7 @@ def main():
             "left_s": {"type": "float", "default": 8},
             "timeout": {"type": "float", "default": 1},
         },
-        required_if=[("state", one, ["config_file"]) for one in ("settings", "read", "promoted")],
+        required_if=[("state", state, ["config_file"]) for state in ("settings", "read", "promoted")],
         supports_check_mode=True,
     )
     work, failed = {
@@ -236,7 +236,7 @@ def owners_read(module):
     try:
         zxid, owners = zk_files.ephemerals(snapshots, logs, connect.chroot)
     except zk_log.ZooKeeperFileError as error:
-        versions = [tuple(one["version"][:2]) for one in status.values() if one["version"]]
+        versions = [tuple(answer["version"][:2]) for answer in status.values() if answer["version"]]
         if not versions or min(versions) < LISTS_PATHS:
             module.fail_json(
                 msg="the source is older than ZooKeeper 3.6, whose log does not list the znodes of a session that "
@@ -293,7 +293,7 @@ def not_written_since(module):
     snapshots, logs = directories(given)
     # the ends of sessions are expected, so no owners are needed
     transactions = zk_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
-    found = [one for one in kafka_writes.writes(transactions, chroot, {}) if not one.ends_session]
+    found = [write for write in kafka_writes.writes(transactions, chroot, {}) if not write.ends_session]
     if found:
         module.fail_json(
             msg=f"a client wrote to the source after the promotion: {kafka_writes.format_write(found[0])}, and "
@@ -353,7 +353,7 @@ def leader_zxid(status, own=0):
     """Return the zxid that every destination server must have processed. `own`: that of this source server's files.
     Raises ValueError without a leader."""
     if not ensemble_cut.has_leader(status):
-        errors = [f"{server}: {one['error']}" for server, one in sorted(status.items()) if one["error"]]
+        errors = [f"{server}: {answer['error']}" for server, answer in sorted(status.items()) if answer["error"]]
         raise ValueError(
             "none of the source's servers answers as its leader from this host. Its client ports must be reachable, "
             f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)} (QS-ZKMOVE-011)"
@@ -388,12 +388,12 @@ def bounded(given, last):
             f"{connect.chroot or '/'} does not exist on the source. Correct the chroot in its connect "
             "string (QS-ZKMOVE-011)"
         )
-    newest = max(((max(one.czxid, one.mzxid, one.pzxid), path) for path, one in stats), default=(0, ""))
+    newest = max(((max(znode.czxid, znode.mzxid, znode.pzxid), path) for path, znode in stats), default=(0, ""))
     found = kafka_writes.compare_bounds(last, newest[0], leader)
     return [
         f"{host} is at 0x{last[host]:x}, and {newest[1]} of the source has 0x{newest[0]:x}"
-        for host, one in sorted(found.items())
-        if not one.is_complete
+        for host, lacking in sorted(found.items())
+        if not lacking.is_complete
     ]
 
 

@@ -171,7 +171,7 @@ def planned(module):
     found += list(ensemble_move.foreign_servers(creators, ids))
     if not destination.chroot:
         found += list(ensemble_cut.other_clients(cons))
-    timeouts = [one for host in given["hosts"].values() for one in host["server"]["timeouts_ms"]]
+    timeouts = [timeout_ms for host in given["hosts"].values() for timeout_ms in host["server"]["timeouts_ms"]]
     if not timeouts:
         module.fail_json(
             msg=refusal(found, "no session lives on a destination server. Restart the brokers on it (QS-ZKMOVE-011)")
@@ -209,7 +209,7 @@ def caught_up(module, context, status):
     deadline = time.monotonic() + CATCH_UP_S
     while True:
         seen = zk_servers.gather(servers, context, module.params["timeout"])
-        behind = {server: one["zxid"] for server, one in seen.items() if (one["zxid"] or 0) < wanted}
+        behind = {server: answer["zxid"] for server, answer in seen.items() if (answer["zxid"] or 0) < wanted}
         if not behind or time.monotonic() >= deadline:
             return behind
         time.sleep(0.1)
@@ -219,7 +219,7 @@ def sessions(module):
     """Return {path: session} of Kafka's ephemeral znodes that are known."""
     found = {path: int(session) for path, session in (module.params["owners"] or {}).items()}
     with cluster.connect_zookeeper(module.connections) as client:
-        paths = ["/controller", *(f"/brokers/ids/{one}" for one in client.get_children("/brokers/ids"))]
+        paths = ["/controller", *(f"/brokers/ids/{broker_id}" for broker_id in client.get_children("/brokers/ids"))]
         for path in paths:
             stat = client.exists(path)
             if stat and stat.ephemeralOwner:
@@ -229,7 +229,7 @@ def sessions(module):
 
 def refusal(found, *more):
     """Return all that is against the cut as one message."""
-    texts = [*more, *(sentences(one.seen, one.do) for one in found)]
+    texts = [*more, *(sentences(finding.seen, finding.do) for finding in found)]
     return f"{'. '.join(texts)}. Nothing was cut."
 
 

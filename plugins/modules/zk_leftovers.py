@@ -107,7 +107,7 @@ def done(module):
         if not module.check_mode:
             writer = Destination(module, client, connect.servers)
             remove(module, writer, [node.path for nodes in found.values() for node in nodes])
-    lines = [f"{one['path']} ({one['znodes']} znodes, {one['bytes']} bytes)\n" for one in listed]
+    lines = [f"{leftover['path']} ({leftover['znodes']} znodes, {leftover['bytes']} bytes)\n" for leftover in listed]
     diff = {"before_header": servers, "after_header": servers, "before": "".join(lines), "after": ""}
     return {"changed": bool(listed), "leftovers": listed, "diff": diff}
 
@@ -132,7 +132,7 @@ def require_own_ensemble(module, client, servers):
     ids = {int(number) for number in module.params["destination_servers"]}
     creator = zk_sessions.creator_id(client.client_id[0])
     status = zk_servers.gather(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
-    modes = {server: one["mode"] or "no server" for server, one in status.items()}
+    modes = {server: answer["mode"] or "no server" for server, answer in status.items()}
     if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
             msg=f"these servers are not an ensemble of their own, with one leader and the ids {sorted(ids)}: "
@@ -149,13 +149,13 @@ def require_own_servers(module, servers):
     security, timeout = module.connections.zookeeper_client, module.connections.timeout
     status = zk_servers.gather(servers, security.ssl_context(), timeout)
     found = [
-        f"{server} of zk_migrate_destination_connect serves as {one['mode'] or 'nothing'}"
-        for server, one in sorted(status.items())
-        if one["mode"] not in ("leader", "follower")
+        f"{server} of zk_migrate_destination_connect serves as {answer['mode'] or 'nothing'}"
+        for server, answer in sorted(status.items())
+        if answer["mode"] not in ("leader", "follower")
     ]
     if not found:
         creators = zk_servers.creators(servers, security, timeout)
-        found = [advice.sentences(one.seen, one.do) for one in ensemble_move.foreign_servers(creators, ids)]
+        found = [advice.sentences(finding.seen, finding.do) for finding in ensemble_move.foreign_servers(creators, ids)]
     if found:
         module.fail_json(
             msg=f"{'. '.join(found)}. Each server that the brokers know must be one of the new ensemble: another one "

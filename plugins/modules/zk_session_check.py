@@ -142,13 +142,13 @@ def main():
         module.fail_json(msg=mask(f"{error}. Nothing was changed on this host."))
     not_moved = list(zk_sessions.check_moved(broker, wanted, given["server_ids"]))
     found = list(zk_sessions.check_restart(broker, wanted)) if given["state"] == "reachable" else not_moved
-    texts = [sentences(one.seen, one.do) for one in found]
+    texts = [sentences(finding.seen, finding.do) for finding in found]
     if texts:
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed on this host.")
     module.exit_json(
         changed=False,
         moved=not not_moved,
-        findings=[one.seen for one in not_moved],
+        findings=[finding.seen for finding in not_moved],
         session=f"0x{broker.owner:x}" if broker.owner is not None else "",
         others=broker.others,
     )
@@ -159,7 +159,7 @@ def read(given, wanted):
     values = config_providers.effective(node.read_properties(given["config_file"]), given["service"])
     connect, security = own_zookeeper.connection(values)
     others = parse_zookeeper_connect(given["other_connect"]).servers
-    names = {one: HostPort(host, port) for host, port in others for one in tcp_connections.resolved(host, port)}
+    names = {address: HostPort(host, port) for host, port in others for address in tcp_connections.resolved(host, port)}
     pid = service.state(given["service"])["main_pid"]
     own, foreign = set(), set()
     for connection in tcp_connections.to(names):

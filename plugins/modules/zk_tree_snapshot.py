@@ -140,7 +140,7 @@ def present(given, check_mode):
     """Make the archive."""
     if check_mode:
         return {"changed": True}
-    known = {int(one["snapshot"]): int(one["zxid"]) for one in given["known"]}
+    known = {int(snapshot["snapshot"]): int(snapshot["zxid"]) for snapshot in given["known"]}
     target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
     values = own_zk_server.values_of(given["config_file"])
     taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
