@@ -273,7 +273,7 @@ class ActionModule(QuorumshiftAction):
             display.display(f"  report:  {self._artifacts().page}")
 
     def _excluded_paths(self, cluster_id):
-        """Return where each excluded node has its files, by its own variables (excluded.returning)."""
+        """Return where each excluded node has its files, by its own variables (excluded.explain_return)."""
         roles = {host: node["role"] for host, node in self.excluded().items() if node["role"]}
         return {
             host: {

@@ -498,7 +498,7 @@ def require_no_throttles(module):
 
 def read(module, facts, phase_seen, kind, only_start):
     """Return the reading of the conditions that hold before each stop, without a node. `only_start`:
-    batches.only_start; nodes that are down keep no other one from its start."""
+    batches.is_only_start; nodes that are down keep no other one from its start."""
     given = module.params
     min_isr = {} if only_start else module.min_isr(facts["topics"].get("partitions") or {})
     accepted = given["accept"] if kind.is_rollback else None

@@ -360,7 +360,7 @@ def ordered(cut_id: str, name: str, more: dict, good: tuple, seconds: float) -> 
 def join() -> Any:
     """Do what zk_observer_join does."""
     if (yield ("next_config_of",)) != OBSERVER:
-        if (yield ("has_data",)):  # zk_observer._of_data
+        if (yield ("has_data",)):  # zk_observer._check_data
             raise CutError("this host has data, and is no observer of the source")
         yield ("stop_server",)
         yield ("write_observer_config",)

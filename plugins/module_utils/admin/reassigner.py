@@ -62,7 +62,7 @@ def legacy(data: bytes | None) -> str | None:
 class Throttles:
     """The record of throttles in effect that this collection set on one cluster, from this host.
 
-    :ivar values: see reassignment.remembered
+    :ivar values: see reassignment.update_record
     :ivar partitions: the partitions for which they were set
     :ivar owner: {run, user, host, at}: who owns them, and since when; {} for none
     """

@@ -74,7 +74,7 @@ def hosts_from_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping
 def plan_binaries(
     hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool, removed_keys: Mapping[str, Mapping[str, str]]
 ) -> Binaries:
-    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
+    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `find_removed_keys`."""
     found = _find_restarted(hosts, in_zookeeper_mode)
     ready = [host for host, node in sorted(found.items()) if node.runs and node.version == target]
     idle = {host: node for host, node in hosts.items() if host not in found}
@@ -130,7 +130,7 @@ def refusals(
 ) -> List[str]:
     """Return why the binaries may not be changed to the target, as sentences.
 
-    `finalized`: levels of the features; `announced`: of levels.announced.
+    `finalized`: levels of the features; `announced`: of levels.find_announced.
     """
     release = releases.parse_release(target)
     if release is None:

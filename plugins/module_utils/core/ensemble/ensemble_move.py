@@ -42,7 +42,7 @@ def locate_move(states: Mapping[str, str], unknown: bool = False) -> str:
 
 
 class Decision(NamedTuple):
-    """What a run does next. `standing`: see there.
+    """What a run does next. `standing`: see `locate_move`.
 
     Lists of hosts: `resume` goes on with its promotion, `suspend` keeps it from going on, `take_back` undoes it, `heal`
     undoes a cut, `clean` loses what it has of an earlier promotion, `add` then joins the ensemble that serves;

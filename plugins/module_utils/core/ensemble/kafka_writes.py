@@ -112,8 +112,8 @@ class Bound(NamedTuple):
 def compare_bounds(last: Mapping[str, int], subtree: int, leader: int | None) -> Dict[str, Bound]:
     """Return for each destination node what two zxids of the source show, by host.
 
-    `subtree`: `newest` of Kafka's subtree on the source; `leader`: the source leader's last zxid, None if unknown. Both
-    are read after the cut.
+    `subtree`: `find_newest` of Kafka's subtree on the source; `leader`: the source leader's last zxid, None if unknown.
+    Both are read after the cut.
     """
     found = {}
     for host, zxid in last.items():

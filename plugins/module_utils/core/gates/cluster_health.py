@@ -123,7 +123,7 @@ def troubles(
 ) -> list[str]:
     """Return why no broker may be stopped now, as sentences; nothing when the cluster is healthy.
 
-    `expected`: the broker ids that must be alive. `excused`: `unavoidable` partitions, which still need all their
+    `expected`: the broker ids that must be alive. `excused`: unavoidable partitions, which still need all their
     replicas in sync. `stop`: a broker; partitions that its stop takes below min.insync.replicas count as well.
     `accepted`: tokens of what may stay degraded (None: nothing may). One token accepts all partitions that are degraded
     now. The stop of a last in-sync replica cannot be accepted.
@@ -185,7 +185,7 @@ def token(degraded: Mapping[str, Iterable[str]]) -> str:
 
 def find_last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     """Return why a broker must stay up, one sentence a broker (`stop`, or any): it has the last in-sync replica of
-    partitions. Partitions of one replica do not count: they are `unavoidable`."""
+    partitions. Partitions of one replica do not count: they are unavoidable."""
     last: dict[int, list[str]] = {}
     single = set(topics.get("single") or ())
     for name, partition in _name_partitions(topics.get("partitions") or {}):

@@ -332,7 +332,7 @@ def rejection(
 ) -> dict[str, str]:
     """Return {} where this host accepts the gate token given for a restart of this kind or for `wipe`; otherwise {msg},
     and {outcome} as well where the token is too old and a new one may be asked for. Arguments as for `refusal` and
-    `expired`."""
+    `check_expiry`."""
     refused = refusal(kind, given, cluster_id, run, host, node_id)
     late = None if refused or given is None else check_expiry(given, clock)
     if late and not clock.get("error"):

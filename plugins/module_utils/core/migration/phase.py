@@ -312,7 +312,7 @@ def check_quorum_ready(
 
 def find_left_registered(facts: ClusterFacts) -> list[int]:
     """Return the ids of brokers that are registered in the quorum and run in plain mode, before the initial copy. A
-    broker that reverted leaves its registration, and an old one counts for the trigger (see `not_ready`)."""
+    broker that reverted leaves its registration, and an old one counts for the trigger (see `check_quorum_ready`)."""
     seen = _Seen(facts)
     if seen.state != "PRE_MIGRATION" or seen.owner != "zookeeper" or seen.offset != -1:
         return []

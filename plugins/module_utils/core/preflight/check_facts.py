@@ -27,7 +27,7 @@ class Facts(NamedTuple):
     `controller_protocol`: name and security protocol of the controller listener; `controller_principal`: the
     controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: cluster.topics.rights, None if no broker
     answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
-    `lasting`: requests.lasting; `ensemble`: zk_servers.gather; `notifications`: zookeeper.notifications;
+    `lasting`: requests.find_lasting; `ensemble`: zk_servers.gather; `notifications`: zookeeper.notifications;
     `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
     `zookeeper_rights`: zk_rights.gather, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
     bootstrap servers, for commands; `spark`: spark_host.spark_host.gather with {host, master, heap_mib}, or {host} with

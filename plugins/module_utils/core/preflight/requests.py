@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks of requests that ZooKeeper's controller completes within moments on a healthy cluster.
 
-Clients send them all the time, so a request that is seen once is no finding. `under_way` returns the requests of one
-read; the checks report the requests that every read has shown while the module waited (Facts.lasting).
+Clients send them all the time, so a request that is seen once is no finding. `find_under_way` returns the requests of
+one read; the checks report the requests that every read has shown while the module waited (Facts.lasting).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_under_way(facts: Facts) -> dict[str, list[str]]:
 
 
 def find_lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
-    """Return `under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
+    """Return `find_under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
     now = find_under_way(facts)
     if before is None:
         return now

@@ -67,7 +67,7 @@ def refusals(
 ) -> List[str]:
     """Return why nodes of `target` could not start with the finalized levels, as sentences.
 
-    `running`: the releases that run beside the target; `known`: of `announced`.
+    `running`: the releases that run beside the target; `known`: of `find_announced`.
     """
     release = releases.parse_release(target)
     supported = ranges(release, known)

@@ -55,7 +55,7 @@ def format_release(found: Tuple[int, ...]) -> str:
 
 
 def describe_kind(version: str) -> str:
-    """Return what a build is of which `release` is None, as a noun phrase."""
+    """Return what a build is of which `parse_release` is None, as a noun phrase."""
     if _COMMUNITY.fullmatch(version):
         return "a release of Confluent Platform that the tool does not know"
     return next((name for pattern, name in _FOREIGN if pattern.search(version)), "a build that the tool does not know")

@@ -5,8 +5,8 @@
 again until the answer has been yes for long enough.
 
 The algorithm, for each reading of the cluster:
- 1. Choose the nodes (`to_restart`): those of the batch. A controller that leads the quorum gives way to another one
-    that is still to be restarted. One that was restarted meanwhile needs nothing.
+ 1. Choose the nodes (`find_hosts_to_restart`): those of the batch. A controller that leads the quorum gives way to
+    another one that is still to be restarted. One that was restarted meanwhile needs nothing.
  2. The gate of the kind of restart is open: the phase is one of its phases, and no block but that of the node itself
     closes it. A rollback is at its step. In a plain restart each node runs in a mode of its kind, with that file.
  3. The conditions of the whole cluster hold (core.gates.invariants). Those that no wait fixes end the run.
@@ -14,7 +14,7 @@ The algorithm, for each reading of the cluster:
  5. No other node is down. Controllers: no voter lags, no partition is degraded.
  6. Brokers: every partition has all replicas in sync, and keeps min.insync.replicas without the batch. One broker of a
     migration is evaluated by its own stop (restart.troubles). A batch, and each plain restart, is evaluated as a whole
-    (restart_plan.unsafe), while no reassignment is in flight.
+    (restart_plan.find_unsafe), while no reassignment is in flight.
  7. If degraded partitions alone are against it, in a rollback to ZooKeeper, their leader may be stuck: the module asks
     the brokers (core.restart.stuck_leaders), and restarts that leader first.
 """
@@ -90,8 +90,8 @@ def evaluate(
     batch: Sequence[str],
     accept: Iterable[str],
 ) -> Verdict:
-    """Return whether a batch of hosts (`to_restart`) may be stopped, or only started; without a batch, whether the
-    restarts have settled.
+    """Return whether a batch of hosts (`find_hosts_to_restart`) may be stopped, or only started; without a batch,
+    whether the restarts have settled.
 
     `reading`: without a node; before plain restarts strict (`accepted` is None). `accept`: before plain restarts, the
     tokens of what is degraded and may stay so, and of partitions that cannot keep min.insync.replicas.

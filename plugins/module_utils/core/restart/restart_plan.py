@@ -8,7 +8,7 @@ that is offline, catching up or about to be removed by a reassignment is not in 
 bounds batches of several nodes. A node alone waits for its admission, which requires more (core.gates.invariants).
 
 The quorum's controllers are planned by the same rule: the metadata log is one partition whose replicas are the voters
-and whose min.insync.replicas is the majority (`of_quorum`).
+and whose min.insync.replicas is the majority (`cluster_from_quorum`).
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _racks(facts: ClusterFacts) -> dict[int, str]:
 
 class Wish(NamedTuple):
     """What is asked of a plan. `canary`: the host to restart first; `concurrency`: the largest batch of brokers;
-    `since`, `ready`: as for `of_hosts`; `planned`: as for `of_migration`."""
+    `since`, `ready`: as for `plan_hosts`; `planned`: as for `plan_migration`."""
 
     canary: str | None = None
     concurrency: int = 1
@@ -332,7 +332,7 @@ def plan_kind(
     facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, int], wish: Wish
 ) -> cluster_health.Plan:
     """Return the plan of the restarts of a kind: of the controllers one by one, the quorum's leader last; of the
-    brokers in batches. Raises ValueError where the facts are not enough, as `of_hosts` and `plan`."""
+    brokers in batches. Raises ValueError where the facts are not enough, as `plan_hosts` and `plan`."""
     if kind.role == transitions.CONTROLLER:
         if not kind.is_plain:
             return cluster_health.plan_controllers(

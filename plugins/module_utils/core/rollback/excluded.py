@@ -52,7 +52,7 @@ def _topics(topics: Topics, ids: set[int]) -> dict:
 
 
 def refusal(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
-    """Return why hosts may not be excluded, None when they may. `facts`: of `without`."""
+    """Return why hosts may not be excluded, None when they may. `facts`: of `drop_excluded`."""
     excluded = facts.get("excluded") or {}
     if not excluded:
         return None

@@ -70,7 +70,7 @@ class Replica(NamedTuple):
 
 
 def plan_write(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
-    """Return the write at the path of a saved znode, None for none. `state` returns those of partition states.
+    """Return the write at the path of a saved znode, None for none. `plan_state` returns those of partition states.
 
     Raises znodes.ZnodeError where a value cannot be read.
     """

@@ -21,7 +21,7 @@ def lines(
     each: Mapping[str, float],
 ) -> list[str]:
     """Return the plan as lines. `now`: the phase; `changes`: {kind of restart: {hosts: lines of the changes in their
-    files}}; `each`: planning.each_s."""
+    files}}; `each`: planning.average_s."""
     end = target or "finalized"
     if not ahead:
         return [f"Plan for cluster {cluster or '?'}: nothing to do, from {now} to {end}"]
