@@ -252,8 +252,8 @@ def controller_properties(
     """Return a complete controller.properties in migration mode, identity first.
 
     `broker`: the properties on which all brokers agree (see `find_disagreements`); `address`: the controller's
-    `host:port`; `principals`: the clients of the controller listener, super users there; `extra`: quorumshift_controller_config,
-    which overrides all keys but the identity.
+    `host:port`; `principals`: the clients of the controller listener, super users there; `extra`:
+    quorumshift_controller_config, which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
     derived.update({key: value for key, value in broker.items() if _TAKEN.fullmatch(key)})
