@@ -160,10 +160,10 @@ def updated(module, admin, connections):
     more = [parse_host_port(text) for text in given["controllers"]]
 
     def gather():
-        return features.gather(admin, connections.client, connections.controller_client, more, connections.timeout)
+        return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
 
     found = gather()
-    supported, static = features.supported(found), bool(found["static_voters"])
+    supported, static = features.supported_ranges(found), bool(found["static_voters"])
     levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
     changes = core_features.updates(levels, found["finalized"])
     refused = core_features.explain_unready(found) if changes else None

@@ -376,7 +376,7 @@ def moved(module, admin, connections):
 def refusal(module, admin, connections, throttles, steps, in_flight):
     """Return the foreign throttles that slow down what begins, and why it may not begin, None when it may."""
     given = module.params
-    legacy = reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
+    legacy = reassigner.describe_legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
     refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy, given["shrink"])
     moving = [step for step in steps if step.state != reassignment.DONE]
     begun = [step for step in moving if step.state != reassignment.UNDER_WAY]
@@ -457,7 +457,7 @@ def finished(module, admin, connections, answer, throttles):
         module.warn(f"a throttle is left: {text}")
     if in_flight:
         return changed
-    configs, unread = reassigner.configs(admin)
+    configs, unread = reassigner.read_throttled_configs(admin)
     every = reassignment.find_throttles(configs)
     if unread:
         module.warn(f"whether throttles are left could not be read: {format_names(unread)}")

@@ -194,7 +194,7 @@ def gathered(given, admin, connections):
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
             "them with state: cancelled (QS-ADMIN-001)"
         )
-    set_now, unread = reassigner.configs(admin)
+    set_now, unread = reassigner.read_throttled_configs(admin)
     back = (
         None if planned is None else reassignment.render({partition: assignments[partition] for partition in planned})
     )
@@ -210,7 +210,7 @@ def gathered(given, admin, connections):
         "throttles_unread": unread,
         "recorded_throttles": throttles.values,
         "throttles_set_by": throttles.owner,
-        "legacy": reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
+        "legacy": reassigner.describe_legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
         "plan": None if planned is None else reassignment.render(planned),
         "rollback": back,
         "broker": broker,

@@ -477,7 +477,7 @@ def require_no_throttles(module):
         admin = ClusterAdmin(
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
-        configs, unread = reassigner.configs(admin)
+        configs, unread = reassigner.read_throttled_configs(admin)
     except OtherCluster as error:
         module.fail_json(msg=f"{error}.")
     except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks

@@ -221,7 +221,7 @@ def versions(module):
     refused = core_features.explain_unready(seen)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported(seen))
+    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported_ranges(seen))
     level, now = upgrade.level_of_target(given["to"], highest), seen["finalized"].get(core_features.METADATA_VERSION, 0)
     if level <= now:
         return nothing
@@ -263,7 +263,7 @@ def gathered(module):
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
         clients = connections.client, connections.controller_client
-        return features.gather(admin, *clients, controllers, connections.timeout)
+        return features.collect(admin, *clients, controllers, connections.timeout)
     except (WireError, OtherCluster) as error:
         module.fail_json(msg=f"the features could not be read: {error}. Nothing was changed. (QS-RESTART-004)")
 

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 
-def gather(
+def collect(
     admin: ClusterAdmin, client: Security, controller_client: Security, more: Iterable[HostPort], timeout: float
 ):
     """Return what features the cluster has.
@@ -62,7 +62,7 @@ def gather(
         "finalized": newest.get("finalized", {}),
         "epoch": newest.get("epoch", -1),
         "nodes": nodes,
-        "voters_unknown": _unknown(quorum, len(listed) - len(admin.brokers)),
+        "voters_unknown": _find_unknown_voters(quorum, len(listed) - len(admin.brokers)),
     }
 
 
@@ -73,14 +73,14 @@ def _mode(modes, migrating):
     return {(ZK,): "zookeeper", (KRAFT,): "kraft"}.get(tuple(modes), "unknown")
 
 
-def _unknown(quorum, asked):
+def _find_unknown_voters(quorum, asked):
     """Return the ids of voters of which no address is known; addresses that the task names make up for them."""
     if quorum is None or asked >= len(quorum.voters):
         return []
     return sorted({voter.id for voter in quorum.voters} - set(quorum.endpoints))
 
 
-def supported(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
+def supported_ranges(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
     """Return {node: {feature: Range}} of the nodes that answered."""
     return {
         name: {feature: Range(*levels) for feature, levels in node["supported"].items()}

@@ -48,7 +48,7 @@ class RecordError(ValueError):
     """The record of throttles cannot be read or written."""
 
 
-def legacy(data: bytes | None) -> str | None:
+def describe_legacy(data: bytes | None) -> str | None:
     """Return what /admin/reassign_partitions asks for, in words; None if it does not exist."""
     if data is None:
         return None
@@ -295,7 +295,7 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     )
 
 
-def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
+def read_throttled_configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
     """Return the throttles that are set at live brokers, at the brokers' default and at topics, and why some could not
     be read: a broker that hangs must not hide those of the others."""
     found: Dict[tuple, Dict[str, str]] = {}
