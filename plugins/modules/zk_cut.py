@@ -275,11 +275,11 @@ def main():
 def seen(given):
     """Return what is known of the cut on this host."""
     directory = cut_state.path_of(given)
-    rules = firewall.rules_left(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
+    rules = firewall.count_rules(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
     return {
         **cut_state.read_record(directory),
-        "state": cut_state.state_of(directory),
-        "works": cut_state.works(),
+        "state": cut_state.read_state(directory),
+        "works": cut_state.is_worker_running(),
         "rules": rules,
         "verified": cut_state.is_verified(directory),
     }
@@ -289,12 +289,12 @@ def of_the_dead(given):
     """Return what the decision needs where a destination host is dead, was, or is there again."""
     directory = cut_state.path_of(given)
     record, order = cut_state.read_record(directory), cut_state.read_order(directory)
-    state = cut_state.state_of(directory)
+    state = cut_state.read_state(directory)
     return {
         "opens": bool(record.get("id")) and order.get("id") == record["id"] and order.get("name") == "all",
         "written": steps.carry_out(given, cut_host.what_was_written) if state == ensemble_cut.SUSPENDED else "",
-        "moves": cut_state.moves(directory),
-        "taken_back_without": cut_state.taken_back_without(directory),
+        "moves": cut_state.read_moves(directory),
+        "taken_back_without": cut_state.read_taken_back_without(directory),
         "clean": steps.carry_out(given, lambda _spec: cut_host.is_clean()),
     }
 
@@ -302,7 +302,7 @@ def of_the_dead(given):
 def read(given):
     """Return the host's state, and what prevents a cut."""
     cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.values_of(given["config_file"])
-    members = steps.configured(given["config_file"])
+    members = steps.read_members(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
     own = members.get(given["myid"])
@@ -313,13 +313,13 @@ def read(given):
         "timeouts_ms": [],
         "observes": bool(own and own.observes and source),
         "votes": bool(own and not own.observes and not source),
-        "entries": steps.own_entries(parse_zookeeper_connect(given["destination_connect"]).servers, values),
+        "entries": steps.find_own_entries(parse_zookeeper_connect(given["destination_connect"]).servers, values),
         "ids": [
             int(number)
             for number, address in given["destination_servers"].items()
             if steps.is_local(parse_host_port(zk_observer.quorum_address(zk_observer.Member(address))).host)
         ],
-        "answering": steps.answering(given, values),
+        "answering": steps.find_answering(given, values),
     }
     problems = []
     dead = {host: int(number) for host, number in given["dead"].items()}
@@ -347,9 +347,9 @@ def read(given):
             seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
             problems.append([seen_there, "start destination servers with systemd"])
         else:
-            prepared = steps.prepared(given)
+            prepared = steps.prepare(given)
             rules = [ensemble_cut.Rule(*rule) for rule in (*prepared["fence"], *prepared["cut"])]
-            why = firewall.why_no_rules(rules)
+            why = firewall.explain_no_rules(rules)
             if why:
                 problems.append(
                     [f"the firewall rules of the cut cannot be made on {given['host']}: {why}", "fix that on the host"]

@@ -80,7 +80,7 @@ class Host:
     def promote(self, dead) -> None:
         """Do what the worker does between its order to promote and its start."""
         given = self.options(source_addresses=[], brokers=[], dead=dead)
-        text = steps.prepared(given)["participants"]
+        text = steps.prepare(given)["participants"]
         self.service("stop")
         self.config.write_text(text)
 

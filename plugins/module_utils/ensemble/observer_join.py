@@ -130,7 +130,7 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     connect = given["destination_connect"]
     servers = parse_zookeeper_connect(connect).servers if connect else ()
     status = zk_servers.gather(servers, planned.own_context, given["timeout"])
-    own = set(zk_cut_steps.own_entries(servers, _values(given["config_file"])))
+    own = set(zk_cut_steps.find_own_entries(servers, _values(given["config_file"])))
     others = {server: answer["mode"] for server, answer in status.items() if server not in own}
     found = list(ensemble_cut.check_restartable(timeouts, ensemble_cut.count_znodes(asked("mntr")), others))
     if found:

@@ -25,7 +25,7 @@ def insert(rules: List[ensemble_cut.Rule]) -> None:
         _run(ensemble_cut.insert_command(rule))
 
 
-def missing(rules: List[ensemble_cut.Rule]) -> List[ensemble_cut.Rule]:
+def find_missing(rules: List[ensemble_cut.Rule]) -> List[ensemble_cut.Rule]:
     """Return the rules that this host does not have."""
     return [rule for rule in rules if _done([rule.command, "-w", "-C", *rule.rule]).returncode]
 
@@ -37,7 +37,7 @@ def remove(*comments: str) -> None:
         raise CutError(f"firewall rules could not be removed: {done.stderr.strip()} (QS-ZKMOVE-015)")
 
 
-def rules_left(*comments: str) -> int:
+def count_rules(*comments: str) -> int:
     """Return how many rules with these comments the host has; with the fence's, the policy rules too."""
     count = 0
     for command in ensemble_cut.IPTABLES:
@@ -63,7 +63,7 @@ def is_blocked(ports: Sequence[str]) -> bool:
     return all(set(ports) <= set(_blocked(family)) for family in _families())
 
 
-def why_no_rules(rules: List[ensemble_cut.Rule]) -> str:
+def explain_no_rules(rules: List[ensemble_cut.Rule]) -> str:
     """Return why the rules of a cut cannot be made on this host, '' if they can: each is made for an address of no
     host, and removed."""
     comment = "quorumshift-trial"

@@ -43,11 +43,11 @@ def carry_out(given: Mapping[str, Any], program: Program) -> Any:
     os.makedirs(directory, mode=0o700, exist_ok=True)
     spec = {**given, "chroot": parse_zookeeper_connect(given["destination_connect"]).chroot}
     if program in PREPARED:
-        spec.update(prepared(given))
+        spec.update(prepare(given))
     return cut_host.run(program(spec), Effects(spec, directory, worker.__name__))
 
 
-def prepared(given: Mapping[str, Any]) -> dict:
+def prepare(given: Mapping[str, Any]) -> dict:
     """Return what the cut needs of this host. Raises OSError where a name of the source has no address.
 
     {fence, cut: rules; ports: client ports; participants: the zoo.cfg after the promotion, as Latin-1; quorum_peers,
@@ -56,7 +56,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
     """
     values = values_of(given["config_file"])
     destination = {int(number): address for number, address in given["destination_servers"].items()}
-    members = ensemble_cut.source_members(configured(given["config_file"]), destination)
+    members = ensemble_cut.source_members(read_members(given["config_file"]), destination)
     quorum_ports = ensemble_cut.ports_of([*members, *map(zk_observer.Member, destination.values())])
     hosts = ensemble_cut.hosts_of(members)
     addresses = [address for host in hosts for address, _port in tcp_connections.resolved(host, 0)]
@@ -81,7 +81,7 @@ def prepared(given: Mapping[str, Any]) -> dict:
     }
 
 
-def answering(given: Mapping[str, Any], values: Mapping[str, str]) -> List[str]:
+def find_answering(given: Mapping[str, Any], values: Mapping[str, str]) -> List[str]:
     """Return the addresses of hosts that were named dead at which a server answers this host. Their client ports are
     taken to be those of this host's server."""
     servers = {int(number): address for number, address in given["destination_servers"].items()}
@@ -94,7 +94,7 @@ def client_ports(values: Mapping[str, str]) -> List[str]:
     return [values[key].strip() for key in ("clientPort", "secureClientPort") if values.get(key, "").strip()]
 
 
-def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
+def read_members(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
     values = values_of(config_file)
     dynamic = values.get("dynamicConfigFile")
@@ -103,7 +103,7 @@ def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     ).members
 
 
-def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:
+def find_own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:
     """Return the entries of a connect string that lead to this host's server."""
     ports = client_ports(values)
     return [str(server) for server in servers if str(server.port) in ports and is_local(server.host)]
