@@ -176,7 +176,7 @@ def wiped(given, directory, check_mode):
         return result
     for path in full:
         # Kafka's user may replace the directory by a link: what is emptied is what was compared.
-        with safe_files.pinned(path) as opened:
+        with safe_files.pin(path) as opened:
             must_be_ours(path, given["cluster_id"], given["node_id"], opened)
             empty(opened)
     if ours and before:

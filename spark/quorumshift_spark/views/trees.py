@@ -86,7 +86,7 @@ class Files(NamedTuple):
         if self.snapshots:
             yield self
             return
-        with archives.unpacked(self.archive, self.sha256, FILES, self.content) as directory:
+        with archives.unpack_privately(self.archive, self.sha256, FILES, self.content) as directory:
             yield self._replace(snapshots=directory, logs=directory, content=None)
 
 

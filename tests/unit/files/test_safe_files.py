@@ -118,7 +118,7 @@ def test_a_pinned_directory_stays_the_same_one(tmp_path):
     (tmp_path / "data" / "log").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "precious").write_text("")
-    with safe_files.pinned(str(tmp_path / "data")) as opened:
+    with safe_files.pin(str(tmp_path / "data")) as opened:
         (tmp_path / "data").rename(tmp_path / "moved")
         (tmp_path / "data").symlink_to("other")
         assert os.listdir(opened) == ["log"]
