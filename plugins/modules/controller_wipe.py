@@ -127,8 +127,8 @@ def main():
         rejected["msg"] += ". Nothing was removed on this host."
         module.fail_json(**rejected)
     try:
-        directory = host_state.directory(given["state_dir"], given["cluster_id"])
-        with host_state.locked(directory):
+        directory = host_state.make_directory(given["state_dir"], given["cluster_id"])
+        with host_state.lock(directory):
             run_lock_file.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
@@ -145,7 +145,7 @@ def main():
 
 def wiped(given, directory, check_mode):
     """Return the result. Raises Refused before anything is removed."""
-    state = service.state(given["service"])
+    state = service.read_state(given["service"])
     if not restart_steps.is_stopped(state):
         raise Refused(
             f"service {given['service']} is {state.get('active_state') or 'active'}, but must be "

@@ -324,7 +324,7 @@ def read_connectivity(given):
 def _login(given, name):
     settings = {key: unseal(given["run_key"], str(value)) for key, value in given["settings"].items()}
     # Kafka's own tool resolves the variables of config providers, also of those that are not Kafka's.
-    environment = service.environment(name) if config_providers.PROVIDERS in settings and name else None
+    environment = service.read_environment(name) if config_providers.PROVIDERS in settings and name else None
     texts = "\n".join(settings.values())
     named = {key: value for key, value in (environment or {}).items() if f":{key}}}" in texts}
     return logins.attempt(*(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"]), named)
@@ -334,7 +334,7 @@ def _variables(content, run_key, name):
     if config_providers.PROVIDERS not in content:
         return []
     values = {key: unseal(run_key, str(value)) for key, value in content.items()}
-    return config_providers.variables(values, service.environment(name) if name else None)
+    return config_providers.variables(values, service.read_environment(name) if name else None)
 
 
 def read_partition_epochs(given):
@@ -349,7 +349,7 @@ def read_partition_epochs(given):
 
 def read_replicas(given):
     """Return epochs and end offset of each replica of a stopped broker."""
-    if not restart_steps.is_stopped(service.state(given["service"])):
+    if not restart_steps.is_stopped(service.read_state(given["service"])):
         raise ValueError(f"service {given['service']} runs; stop it before its replicas are read (QS-COPY-004)")
     return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
 

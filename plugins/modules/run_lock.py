@@ -108,7 +108,7 @@ def main():
         module.exit_json(changed=False, done=True)
     given = module.params
     try:
-        path = host_state.directory(given["state_dir"], given["cluster_id"])
+        path = host_state.make_directory(given["state_dir"], given["cluster_id"])
         if given["state"] == "closed":
             run_lock_file.close(path, given["run"], given["how"], given["advice"])
             module.exit_json(changed=False, done=True)

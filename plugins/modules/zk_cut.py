@@ -342,7 +342,7 @@ def read(given):
         server["znodes"] = ensemble_cut.count_znodes(answers["mntr"])
         server["timeouts_ms"] = [client["timeout_ms"] for client in ensemble_cut.parse_clients(answers["cons"])]
     if server["observes"]:
-        why = service.systemd_error()
+        why = service.explain_no_systemd()
         if why:
             seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
             problems.append([seen_there, "start destination servers with systemd"])

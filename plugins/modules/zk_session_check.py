@@ -160,7 +160,7 @@ def read(given, wanted):
     connect, security = own_zookeeper.connection(values)
     others = parse_zookeeper_connect(given["other_connect"]).servers
     names = {address: HostPort(host, port) for host, port in others for address in tcp_connections.resolved(host, port)}
-    pid = service.state(given["service"])["main_pid"]
+    pid = service.read_state(given["service"])["main_pid"]
     own, foreign = set(), set()
     for connection in tcp_connections.to(names):
         (own if connection.may_be_of(pid) else foreign).add(str(names[connection.remote]))

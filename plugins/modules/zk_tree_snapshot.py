@@ -141,7 +141,7 @@ def present(given, check_mode):
     if check_mode:
         return {"changed": True}
     known = {int(snapshot["snapshot"]): int(snapshot["zxid"]) for snapshot in given["known"]}
-    target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
+    target = os.path.join(host_state.make_directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
     values = own_zk_server.values_of(given["config_file"])
     taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
     return {"changed": True, **taken._asdict()}

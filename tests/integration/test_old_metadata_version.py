@@ -83,7 +83,7 @@ def restarted(server, monkeypatch, timeout_s=60.0):
     manager = Service(server)
     with monkeypatch.context() as patched:
         patched.setattr(service, "begin", manager.begin)
-        patched.setattr(service, "state", manager.state)
+        patched.setattr(service, "read_state", manager.state)
         restart_steps.stop(spec, record)
         restart_steps.start(spec, record, values, before)
     return record.values

@@ -26,7 +26,7 @@ def host(tmp_path, text, cluster_id=FOREIGN, node_id=3001):
     (tmp_path / "data" / "orders-0").mkdir(parents=True)
     (tmp_path / "data" / "orders-0" / "00000000000000000000.log").write_text("records")
     (tmp_path / "data" / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
-    directory = host_state.directory(str(tmp_path / "state"), OWN)
+    directory = host_state.make_directory(str(tmp_path / "state"), OWN)
     lock = {"number": 1, "run": RUN, "direction": "back", "user": "u", "host": "h", "since": 1.0, "closed": False}
     host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), lock)
     pathlib.Path(directory, host_state.LOCK).touch()

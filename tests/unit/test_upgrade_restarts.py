@@ -68,7 +68,7 @@ class Node:
         else:
             self.install(self.home, OLD)
         self.state_dir = directory / "state"
-        lock = os.path.join(host_state.directory(str(self.state_dir), "cluster"), host_state.RUN_LOCK)
+        lock = os.path.join(host_state.make_directory(str(self.state_dir), "cluster"), host_state.RUN_LOCK)
         host_state.write_json(lock, {"number": 1, "run": "r", "closed": False})
 
     def install(self, home, version, broken=False):
@@ -173,7 +173,7 @@ class Node:
 
     def ended(self):
         """Wait until the worker has ended or is gone; return the record."""
-        until(lambda: not host_state.held(str(self.state_dir / "cluster")))
+        until(lambda: not host_state.is_held(str(self.state_dir / "cluster")))
         return self.record
 
     def steps(self):
@@ -198,7 +198,7 @@ def made(tmp_path, monkeypatch):
         for name in ("state", "begin"):
             monkeypatch.setattr(service, name, getattr(node, name))
         monkeypatch.setattr(service, "runs_systemd", lambda: False)
-        monkeypatch.setattr(service, "runs", lambda _unit: False)
+        monkeypatch.setattr(service, "is_running", lambda _unit: False)
         monkeypatch.setattr(own_node, "running_mode", node.mode)
         monkeypatch.setattr(own_node, "registration", lambda *_given: {})
         monkeypatch.setattr(

@@ -88,7 +88,7 @@ class Throttles:
 
         Raises RecordError."""
         with self._writable():
-            host_state.directory(self._state_dir, self._admin.cluster_id)
+            host_state.make_directory(self._state_dir, self._admin.cluster_id)
             path = os.path.join(self._directory, RECORD_LOCK)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:

@@ -216,7 +216,7 @@ class Effects:
         return own_zk_server.values_of(self.spec["config_file"])
 
     def server_active(self) -> bool:
-        return not restart_steps.is_stopped(service.state(self.name))
+        return not restart_steps.is_stopped(service.read_state(self.name))
 
     def stop_server(self) -> None:
         if self.server_active():

@@ -94,7 +94,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
         files.append(File(dynamic_file, _content(dynamic_file), dynamic))
     # last: it refers to the others
     files.append(File(config_file, data, properties.edit(data, edits, "Observer of the source ensemble (Quorumshift)")))
-    active = not restart_steps.is_stopped(service.state(given["service"]))
+    active = not restart_steps.is_stopped(service.read_state(given["service"]))
     address, is_secure = _client_address(values, config_file)
     leader = parse_host_port(source.leader or "")
     return Plan(files, active, leader, address, context, context if is_secure else None)
@@ -157,7 +157,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
     try:
         restart_steps.wait(joined, restart_steps.Bound(given["join_timeout_s"]), lambda: "", advances)
     except restart_steps.RestartError:
-        hint = zk_observer.find_hints(service.journal(given["service"], 200))
+        hint = zk_observer.find_hints(service.read_journal(given["service"], 200))
         raise JoinError(
             f"{given['service']} runs and did not join the source for {given['join_timeout_s']:.0f} s: "
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run "

@@ -47,7 +47,7 @@ def read_state(directory: str) -> str:
 
 def is_worker_running() -> bool:
     """Return whether a worker runs."""
-    return service.runs(f"{ensemble_cut.UNIT}.service")
+    return service.is_running(f"{ensemble_cut.UNIT}.service")
 
 
 def read_record(directory: str) -> dict:

@@ -68,7 +68,7 @@ def begin(
             f"{output_dir} already holds a result: use a new directory for each submission (QS-VERIFY-002)"
         )
     host_state.write_json(os.path.join(input_dir, JOB), job)
-    with host_state.locked(output_dir):  # the supervisor keeps this lock while it runs
+    with host_state.lock(output_dir):  # the supervisor keeps this lock while it runs
         detached.begin(lambda: _supervise(list(command), remove, output_dir, bound_s, {**os.environ, **environment}))
 
 
@@ -86,7 +86,7 @@ def watch(input_dir: str, output_dir: str, answered: int, wait_s: float) -> tupl
     """
     deadline = time.monotonic() + wait_s
     while True:
-        running = os.path.isdir(output_dir) and host_state.held(output_dir)
+        running = os.path.isdir(output_dir) and host_state.is_held(output_dir)
         end = host_state.read_json(os.path.join(output_dir, ENDED)) or (None if running else dict(_SUPERVISOR_DIED))
         request = host_state.read_json(os.path.join(input_dir, REQUEST)) or {}
         if end or time.monotonic() >= deadline:

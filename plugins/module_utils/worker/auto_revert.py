@@ -158,7 +158,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         if kind.stays:
             raise _Refused(kind.stays)
         refused = restart_token.check_stop(spec)
-        if refused and not restart_steps.is_stopped(service.state(unit)):
+        if refused and not restart_steps.is_stopped(service.read_state(unit)):
             raise _Refused(refused)
         old = _old_file(spec, directory, earlier)
         reverted = {**spec, "mode": earlier}
@@ -209,7 +209,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         if raised:
             raise _Refused(f"{raised}, so no earlier release may run (QS-RESTART-005)")
         refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.check_stop(spec)
-        if not restart_steps.is_stopped(service.state(unit)):
+        if not restart_steps.is_stopped(service.read_state(unit)):
             if refused:
                 raise _Refused(refused)
             restart_steps.stop({**spec, "only_start": False}, record, "stop again")

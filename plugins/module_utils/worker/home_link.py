@@ -34,7 +34,7 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
     from where the process runs Kafka, None if it cannot be seen; `java`: the major version of the running node's Java,
     None if it is unknown.
     """
-    found = service.state(service_name)
+    found = service.read_state(service_name)
     is_link = os.path.islink(home)
     running = _running(found["main_pid"])
     return {
@@ -103,7 +103,7 @@ def earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
     process runs a release to which the node could not go back, and where the new release is not there.
     """
     home, to, version = release["home"], release["to"], release["version"]
-    running, ran = _running(service.state(service_name)["main_pid"]), running_version(service_name)
+    running, ran = _running(service.read_state(service_name)["main_pid"]), running_version(service_name)
     installed = installation.installed_version(home)
     if is_in_place(release):
         return {"target": "", "from_version": ran or installed or ""}
@@ -148,7 +148,7 @@ def switch(home: str, to: str) -> None:
 
 def running_version(service_name: str) -> str | None:
     """Return the version of Kafka that the service runs, None if it cannot be seen."""
-    return installation.running_version(*node.process(service.state(service_name)["main_pid"]))
+    return installation.running_version(*node.process(service.read_state(service_name)["main_pid"]))
 
 
 def require_installed(home: str, version: str) -> None:

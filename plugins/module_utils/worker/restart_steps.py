@@ -54,7 +54,7 @@ def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
     """Stop the service and wait until it is stopped. Raises RestartError where the restart may only start it."""
     refused = check_stop(spec)
     if refused:
-        if is_stopped(service.state(spec["service"])):
+        if is_stopped(service.read_state(spec["service"])):
             return
         raise RestartError(refused)
     record.step(name)
@@ -67,9 +67,9 @@ def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
 def await_stopped(spec: Mapping[str, Any]) -> None:
     """Wait until the service is stopped. Raises RestartError after `stop_timeout_s`."""
     wait(
-        lambda: is_stopped(service.state(spec["service"])),
+        lambda: is_stopped(service.read_state(spec["service"])),
         Bound(spec["stop_timeout_s"]),
-        lambda: f"service {spec['service']} to stop. State: {service.state(spec['service']).get('active_state')}",
+        lambda: f"service {spec['service']} to stop. State: {service.read_state(spec['service']).get('active_state')}",
     )
 
 
@@ -94,7 +94,7 @@ def _start(
     record.step(name)
     starting = time.time()
     log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
-    earlier = service.state(spec["service"]).get("invocation")
+    earlier = service.read_state(spec["service"]).get("invocation")
     log_end = own_node.log_end(values, spec["mode"])
     try:
         service.begin("start", spec["service"])
@@ -139,7 +139,7 @@ def see_up(
         return f"{seen['text']}. Last progress in its log: {load.text}" if load.text else seen["text"]
 
     def runs() -> None:
-        state = service.state(spec["service"])
+        state = service.read_state(spec["service"])
         ended = state["manager"] == "systemd" and (is_stopped(state) or state["sub_state"] == "auto-restart")
         # systemd may begin the start a moment later.
         begun = state.get("invocation") != earlier or state.get("active_state") == "failed"

@@ -52,7 +52,7 @@ def planned(spec: Mapping[str, Any]) -> dict:
     new = restart_files.new_bytes(spec, old)
     values = properties.parse(old)
     running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
-    state = service.state(spec["service"])
+    state = service.read_state(spec["service"])
     needed = old != new or running != spec["mode"] or not state["active"] or _is_due(spec, state)
     return {"needed": needed, **_masked(old, new)}
 
@@ -111,10 +111,10 @@ def begin(spec: Mapping[str, Any]) -> dict:
     if not plan["needed"]:
         identity = {key: spec[key] for key in ("id", "kind", "mode")}
         return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
-    directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
+    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
-        if restart_steps.is_stopped(service.state(spec["service"])):
+        if restart_steps.is_stopped(service.read_state(spec["service"])):
             record.values["earlier"] = auto_revert.left(spec, directory)._asdict()
         return _detached(record, _restart, spec)
 
@@ -127,10 +127,10 @@ def finish(spec: Mapping[str, Any]) -> dict:
     node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up and never
     stops it. `spec` and errors as for `begin`, without kind and mode.
     """
-    directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
+    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec, directory):
         existing = restart_record.read(directory)
-        down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
+        down = restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
         old = restart_files.read_bytes(spec["config_file"])
@@ -154,7 +154,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
     The outcome is `died` if the worker ended without one. Raises RestartError if the record is of another restart.
     """
-    directory = host_state.directory(root, cluster_id)
+    directory = host_state.make_directory(root, cluster_id)
     deadline = time.monotonic() + wait_s
     while True:
         record = restart_record.read(directory)
@@ -163,8 +163,8 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
         if record.get("outcome") or len(record["steps"]) > seen_steps:
             return record
         # A unit's process takes the lock when it has loaded its code.
-        if not host_state.held(directory) and not (record.get("unit") and service.runs(record["unit"])):
-            detached.removed(directory)
+        if not host_state.is_held(directory) and not (record.get("unit") and service.is_running(record["unit"])):
+            detached.remove_job(directory)
             last = restart_record.read(directory)
             return last if last.get("outcome") else {**last, "outcome": "died", "message": _died(last)}
         if time.monotonic() >= deadline:
@@ -177,7 +177,7 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
     """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it, or
     when the host is of another cluster."""
     try:
-        with host_state.locked(directory):
+        with host_state.lock(directory):
             # Checked once: a run lock changes only under this lock, which the worker keeps until it ends.
             run_lock_file.require(directory, spec["run"])
             new = host_identity.log_dirs(spec.get("content") or {})
@@ -201,7 +201,7 @@ def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
             detached.begin_unit(unit, __name__, {"work": work.__name__, "spec": spec}, record.directory)
             return record.values
         except service.ServiceError as error:
-            if service.runs(detached.LOGIND):
+            if service.is_running(detached.LOGIND):
                 why = (
                     f"{error}. Without a unit the restart would end with this login, because {detached.LOGIND} may "
                     "end what a user leaves running. Fix systemd-run on this host, then run again. The node was not "
@@ -217,7 +217,7 @@ def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
 
 def resume(path: str) -> None:
     """Do the work of a worker in a unit of its own: what the module began, unless that was replaced meanwhile."""
-    job = detached.taken(path)
+    job = detached.take_job(path)
     spec, directory = job["spec"], os.path.dirname(path)
     with _locked_by_worker(directory):
         record = Record.existing(directory)
@@ -240,7 +240,7 @@ def _locked_by_worker(directory: str) -> Iterator[None]:
     while True:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(host_state.locked(directory))
+                stack.enter_context(host_state.lock(directory))
             except host_state.Held:
                 if time.monotonic() >= deadline:
                     raise
@@ -262,7 +262,7 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
             record.has(auto_revert.earlier(spec, directory, old, new, left)._asdict())
         elif old != new:
             restart_files.keep(spec, directory, old)
-        if not restart_steps.is_stopped(service.state(spec["service"])):
+        if not restart_steps.is_stopped(service.read_state(spec["service"])):
             restart_hook.run(spec, record, restart_hook.BEFORE_STOP)
             restart_steps.stop(spec, record)
     except Exception as error:
@@ -284,7 +284,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
         new = restart_files.new_bytes(spec, old)
         _bring_up(spec, record, directory, new if old != new else None, before)
         return
-    since = service.state(spec["service"]).get("started_at") or time.time()
+    since = service.read_state(spec["service"]).get("started_at") or time.time()
     try:
         restart_steps.see_up(spec, record, values, {}, time.time())
         outcome = "done", ""
@@ -338,7 +338,7 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
     text = restart_files.read_bytes(spec["config_file"])
     try:
         restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
-        if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
+        if spec.get("hook") and not restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True):
             raise restart_hook.HookFailed(
                 f"the hook started {spec['service']}, which the restart starts (QS-RESTART-006)"
             )

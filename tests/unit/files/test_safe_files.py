@@ -130,7 +130,7 @@ def test_the_lock_and_the_journal_follow_no_link(tmp_path):
     (tmp_path / "victim").write_text("")
     for name in (host_state.LOCK, host_state.JOURNAL):
         (tmp_path / name).symlink_to("victim")
-    with pytest.raises(OSError, match="symbolic"), host_state.locked(str(tmp_path)):
+    with pytest.raises(OSError, match="symbolic"), host_state.lock(str(tmp_path)):
         pass
     with pytest.raises(OSError, match="symbolic"):
         host_state.note(str(tmp_path), "event", "run")
@@ -140,7 +140,7 @@ def test_the_lock_and_the_journal_follow_no_link(tmp_path):
 @pytest.mark.parametrize("name", ["../other", "a/b", "", "..", "a" * 65])
 def test_no_path_is_made_of_what_is_no_cluster_id(tmp_path, name):
     with pytest.raises(ValueError, match="is no cluster id of Kafka"):
-        host_state.directory(str(tmp_path), name)
+        host_state.make_directory(str(tmp_path), name)
     assert os.listdir(tmp_path) == []
     if len(name) < 65:
         with pytest.raises(ValueError, match="cannot be the name of a directory"):

@@ -39,7 +39,7 @@ def _take(path, run, barrier, outcomes):
 def test_one_of_many_concurrent_runs_gets_the_arbiter(tmp_path):
     context = multiprocessing.get_context("fork")
     for attempt in range(5):
-        path = host_state.directory(str(tmp_path), f"cluster-{attempt}")
+        path = host_state.make_directory(str(tmp_path), f"cluster-{attempt}")
         barrier, queue = context.Barrier(RUNS), context.Queue()
         runs = [context.Process(target=_take, args=(path, f"r{number}", barrier, queue)) for number in range(RUNS)]
         for run in runs:
@@ -53,7 +53,7 @@ def test_one_of_many_concurrent_runs_gets_the_arbiter(tmp_path):
 
 
 def test_run_lock_is_not_taken_while_a_restart_runs(tmp_path):
-    with host_state.locked(str(tmp_path)), pytest.raises(host_state.Held):
+    with host_state.lock(str(tmp_path)), pytest.raises(host_state.Held):
         run_lock_file.take(str(tmp_path), run_lock("r1"), {})
     assert run_lock_file.take(str(tmp_path), run_lock("r1"), {})["run"] == "r1"
 

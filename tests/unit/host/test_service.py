@@ -40,7 +40,7 @@ def state_of(monkeypatch, **shown):
     text = "\n".join(f"{key}={value}" for key, value in shown.items())
     monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, text, ""))
-    return service.state("kafka")
+    return service.read_state("kafka")
 
 
 @pytest.mark.parametrize(
@@ -133,21 +133,21 @@ def test_space_of_a_missing_directory_is_that_of_its_parent(tmp_path):
 
 
 def test_environment_of_a_service_is_that_of_its_process(monkeypatch):
-    monkeypatch.setattr(service, "state", lambda _name: {"main_pid": os.getpid()})
+    monkeypatch.setattr(service, "read_state", lambda _name: {"main_pid": os.getpid()})
     with open(f"/proc/{os.getpid()}/environ", "rb") as stream:
         expected = stream.read().count(b"\0")
-    assert len(service.environment("kafka")) == expected > 0
+    assert len(service.read_environment("kafka")) == expected > 0
 
 
 def test_environment_of_a_unit_that_is_down_is_that_of_its_files(monkeypatch, tmp_path):
     file = tmp_path / "kafka.env"
     file.write_text("# no=comment\nPW='a b'\n\nHEAP=1g\n")
     shown = f'EnvironmentFiles={file} (ignore_errors=yes)\nEnvironment=HEAP=2g "OPTS=-x y"\n'
-    monkeypatch.setattr(service, "state", lambda _name: {"main_pid": 0})
+    monkeypatch.setattr(service, "read_state", lambda _name: {"main_pid": 0})
     monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, shown, ""))
-    assert service.environment("kafka") == {"HEAP": "1g", "OPTS": "-x y", "PW": "a b"}
+    assert service.read_environment("kafka") == {"HEAP": "1g", "OPTS": "-x y", "PW": "a b"}
     file.unlink()
-    assert service.environment("kafka") == {"HEAP": "2g", "OPTS": "-x y"}
+    assert service.read_environment("kafka") == {"HEAP": "2g", "OPTS": "-x y"}
     shown = shown.replace("=yes", "=no")
-    assert service.environment("kafka") is None
+    assert service.read_environment("kafka") is None

@@ -17,7 +17,7 @@ STATE = {"active": True, "main_pid": 0}
 @pytest.fixture
 def homes(tmp_path, monkeypatch):
     """A link to Kafka 3.7.2, with 3.9.2 beside it."""
-    monkeypatch.setattr(service, "state", lambda _name: STATE)
+    monkeypatch.setattr(service, "read_state", lambda _name: STATE)
     for version in ("3.7.2", "3.9.2"):
         for path in (f"kafka-{version}/libs/kafka_2.13-{version}.jar", f"kafka-{version}/bin/kafka-server-start.sh"):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -113,7 +113,7 @@ class Host:
             "run_key": "k",
             **more,
         }
-        directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
+        directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
         host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
         begin(spec)
         return json.loads((self.directory / "state" / "cluster" / "restart.json").read_text())
@@ -135,7 +135,7 @@ def in_this_process(record, work, spec):
 def host(tmp_path, monkeypatch):
     def made(text):
         node = Host(tmp_path, text + f"log.dirs={tmp_path}/data\n")
-        monkeypatch.setattr(service, "state", node.state)
+        monkeypatch.setattr(service, "read_state", node.state)
         monkeypatch.setattr(service, "begin", node.begin)
         monkeypatch.setattr(own_node, "registration", node.registration)
         monkeypatch.setattr(own_node, "running_mode", lambda *_given: node.mode if node.active else None)
@@ -377,7 +377,7 @@ def test_finish_starts_a_node_that_went_down_after_its_restart(host):
 
 
 def interrupt(node, *steps):
-    directory = host_state.directory(str(node.directory / "state"), "cluster")
+    directory = host_state.make_directory(str(node.directory / "state"), "cluster")
     spec = {"id": "old/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "old"}
     record = restart_record.Record(directory, {**spec, "service": "kafka", "config_file": str(node.file)}, "", "")
     for step in steps:

@@ -83,7 +83,7 @@ def effective(values: Mapping[str, str], service_name: str) -> Mapping[str, str]
     """Return the values as a service's node gets them. A variable that cannot be resolved stays."""
     if PROVIDERS not in values:
         return values
-    return resolved(values, service.environment(service_name) if service_name else None)[0]
+    return resolved(values, service.read_environment(service_name) if service_name else None)[0]
 
 
 def _providers(values: Mapping[str, str]) -> dict[str, str]:

@@ -60,7 +60,7 @@ def facts(
     """
     file, secrets = _file(config_file, run_key, service_name)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
-    running = service.state(service_name)
+    running = service.read_state(service_name)
     pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(config_values.log_dirs(values), pid)
     kept = _kept(state_dir)
@@ -255,7 +255,7 @@ def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, l
     file["properties"] = seal_properties(run_key, values)
     plain = values
     if config_providers.PROVIDERS in values:
-        plain, variables = config_providers.resolved(values, service.environment(service_name))
+        plain, variables = config_providers.resolved(values, service.read_environment(service_name))
         file["variables"] = [variable._asdict() for variable in variables]
         file["resolved"] = seal_properties(
             run_key, {variable.key: plain[variable.key] for variable in variables if not variable.why}

@@ -38,7 +38,7 @@ def last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> st
     if state["active"] or written_at >= (state.get("started_at") or 0.1):
         found = newest(lines)
     else:
-        lines = service.journal(state["name"])
+        lines = service.read_journal(state["name"])
         found = newest(lines) or (lines[-1] if lines else None)
     return masking.mask(found, secrets)[:_LONGEST] if found else None
 

@@ -36,7 +36,7 @@ def running_mode(values: Mapping[str, str], config_file: str, service_name: str)
     try:
         answer = _answer(values)
     except TlsError:
-        started = service.state(service_name).get("started_at") or 0
+        started = service.read_state(service_name).get("started_at") or 0
         return kraft_config.mode_at_next_start(values) if started > os.path.getmtime(config_file) else None
     except WireError:
         return None

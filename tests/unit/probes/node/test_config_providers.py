@@ -42,7 +42,7 @@ def test_text_without_a_provider_stays():
 
 
 def test_zookeeper_is_read_with_the_resolved_password(monkeypatch):
-    monkeypatch.setattr(service, "environment", lambda name: {"PW": "secret"} if name == "kafka" else None)
+    monkeypatch.setattr(service, "read_environment", lambda name: {"PW": "secret"} if name == "kafka" else None)
     values = {**VALUES, "zookeeper.ssl.keystore.password": "${env:PW}"}
     effective = config_providers.effective(values, "kafka")
     assert own_zookeeper.connection(effective)[1].tls.keypassword == "secret"

@@ -40,7 +40,7 @@ def test_newest_error_has_its_exception_and_the_deepest_cause(log):
 
 
 def test_journal_has_the_reason_if_nothing_was_logged_since_the_start(log, monkeypatch):
-    monkeypatch.setattr(service, "journal", lambda _name: ["kafka: java: not found"])
+    monkeypatch.setattr(service, "read_journal", lambda _name: ["kafka: java: not found"])
     os.utime(log, (1000, 1000))
     assert own_log.last_error(log, {**DOWN, "started_at": 2000.0}) == "kafka: java: not found"
     assert own_log.last_error(log + ".absent", DOWN) == "kafka: java: not found"
