@@ -85,10 +85,10 @@ def texts() -> list[Text]:
     found: list[Text] = []
     for path in sources():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found += [_text(path, node, template) for node, template in _templates(tree) if message_ids.of(template)]
+        found += [_text(path, node, template) for node, template in _templates(tree) if message_ids.find_ids(template)]
     for path in tasks():
         for text in _strings(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            if message_ids.of(text):
+            if message_ids.find_ids(text):
                 found.append(_text(path, None, re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)))
     for check in preflight.CHECKS:
         found += [Text(seen, (check.id,), check.find.__module__) for seen in findings_of(check.find)]
@@ -121,8 +121,8 @@ def task_messages(node: Any) -> Iterator[str]:
 
 
 def _text(path: Path, node: ast.AST | None, template: str) -> Text:
-    text = " ".join(message_ids.without(template).split())
-    return Text(text, tuple(message_ids.of(template)), f"{path.relative_to(ROOT)}:{node.lineno if node else ''}")
+    text = " ".join(message_ids.strip_ids(template).split())
+    return Text(text, tuple(message_ids.find_ids(template)), f"{path.relative_to(ROOT)}:{node.lineno if node else ''}")
 
 
 def _templates(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -195,11 +195,11 @@ def without_id() -> list[str]:
             continue
         for node, said in _said(ast.parse(path.read_text(encoding="utf-8")), "core/preflight" in str(path)):
             for _node, template in _templates(ast.Expression(said)):
-                if not message_ids.of(template) and has_words(template):
+                if not message_ids.find_ids(template) and has_words(template):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {template}")
     for path in tasks():
         for text in task_messages(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            if not message_ids.of(text) and has_words(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)):
+            if not message_ids.find_ids(text) and has_words(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)):
                 found.append(f"{path.relative_to(ROOT)}: {text}")
     return found
 

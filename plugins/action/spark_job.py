@@ -146,7 +146,7 @@ class ActionModule(QuorumshiftAction):
         why = self._copied(here, there)
         if why:
             raise AnsibleActionFail(
-                message_ids.at_end(
+                message_ids.move_to_end(
                     f"{os.path.basename(here)} could not be copied to the Spark host: {why} (QS-VERIFY-002)"
                 )
             )
@@ -182,7 +182,7 @@ class ActionModule(QuorumshiftAction):
     def _run(self, module: str, **args) -> dict:
         result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
         if result.get("failed"):
-            raise AnsibleActionFail(message_ids.at_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
+            raise AnsibleActionFail(message_ids.move_to_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
         return result
 
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:

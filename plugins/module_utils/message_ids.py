@@ -21,23 +21,23 @@ _ID = r"QS-[A-Z]+-\d{3}"
 _MARK = re.compile(rf"[ \t]*\(({_ID}(?: {_ID})*)\)")
 
 
-def of(text: str | None) -> List[str]:
+def find_ids(text: str | None) -> List[str]:
     """Return the ids in a text, each once, in their order."""
     return list(dict.fromkeys(name for mark in _MARK.findall(text or "") for name in mark.split()))
 
 
-def without(text: str) -> str:
+def strip_ids(text: str) -> str:
     """Return a text without its ids."""
     return _MARK.sub("", text)
 
 
-def at_end(text: str, otherwise: str = "") -> str:
+def move_to_end(text: str, otherwise: str = "") -> str:
     """Return a text with all of its ids at its end, each once; with the id `otherwise` where it has none."""
-    names = of(text) or [name for name in [otherwise] if name and text]
-    return f"{without(text).rstrip()} ({' '.join(names)})" if names else text
+    names = find_ids(text) or [name for name in [otherwise] if name and text]
+    return f"{strip_ids(text).rstrip()} ({' '.join(names)})" if names else text
 
 
-def unended(text: str) -> str:
+def drop_full_stop(text: str) -> str:
     """Return a text as the begin of a sentence: without its final full stop, its ids at the end."""
-    names = of(text)
-    return without(text).strip().rstrip(".") + (f" ({' '.join(names)})" if names else "")
+    names = find_ids(text)
+    return strip_ids(text).strip().rstrip(".") + (f" ({' '.join(names)})" if names else "")

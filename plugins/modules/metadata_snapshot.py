@@ -160,7 +160,9 @@ def main():
         metadata_snapshot.LogError,
         metadata_snapshot.SnapshotError,
     ) as error:
-        module.fail_json(msg=message_ids.at_end(f"the snapshot of the metadata log failed: {error} (QS-VERIFY-006)"))
+        module.fail_json(
+            msg=message_ids.move_to_end(f"the snapshot of the metadata log failed: {error} (QS-VERIFY-006)")
+        )
 
 
 def present(given, check_mode=False):

@@ -269,7 +269,7 @@ def main():
         module.exit_json(**WORK[given["state"]](given))
     except ERRORS as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else str(error)
-        module.fail_json(msg=f"{message_ids.unended(text)}.", cut=seen(given))
+        module.fail_json(msg=f"{message_ids.drop_full_stop(text)}.", cut=seen(given))
 
 
 def seen(given):

@@ -207,7 +207,7 @@ def main():
     try:
         module.exit_json(**joined(module))
     except (observer_join.JoinError, *ERRORS, OSError, ValueError) as error:
-        module.fail_json(msg=message_ids.at_end(mask(f"{error}."), message_ids.NO_ID))
+        module.fail_json(msg=message_ids.move_to_end(mask(f"{error}."), message_ids.NO_ID))
 
 
 def joined(module):

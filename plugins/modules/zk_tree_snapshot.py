@@ -128,7 +128,7 @@ def main():
         )
     except (OSError, PropertiesError, ZooKeeperFileError, archives.SnapshotError) as error:
         why = f"the files of this host's ZooKeeper server could not be read: {error}. (QS-ZKMOVE-012)"
-        module.fail_json(msg=message_ids.at_end(why))
+        module.fail_json(msg=message_ids.move_to_end(why))
 
 
 def read(given, _check_mode):

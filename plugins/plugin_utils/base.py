@@ -125,7 +125,7 @@ class QuorumshiftAction(ActionBase):
             raise
         finally:
             if result.get("failed"):
-                result["msg"] = message_ids.at_end(str(result.get("msg") or ""), message_ids.NO_ID)
+                result["msg"] = message_ids.move_to_end(str(result.get("msg") or ""), message_ids.NO_ID)
             if result.get("failed") and not self._task.ignore_errors:
                 # A journal that cannot be written would hide the reason
                 with contextlib.suppress(OSError):
@@ -252,7 +252,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {escape_invisible(message_ids.at_end(mask(text)))}")
+        display.display(f"    {escape_invisible(message_ids.move_to_end(mask(text)))}")
 
     # The run ----------------------------------------------------------------------------------------------------
 
@@ -452,7 +452,7 @@ def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
 
 def reason(host: str, text: Any) -> str:
     """Return what a module or a connection says of a host, in one line, without its name and Ansible's own words."""
-    said = message_ids.unended(" ".join(str(text).split()))
+    said = message_ids.drop_full_stop(" ".join(str(text).split()))
     return _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
 
 

@@ -79,7 +79,7 @@ def elsewhere(master: str | None) -> bool:
 
 def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     """Describe in one line why a host gave no snapshot of its log, and what to do."""
-    said = message_ids.unended(" ".join(str(taken.get("msg", "")).split()))
+    said = message_ids.drop_full_stop(" ".join(str(taken.get("msg", "")).split()))
     if taken.get("unreachable"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"

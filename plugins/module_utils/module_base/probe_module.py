@@ -58,7 +58,7 @@ class ProbeModule(AnsibleModule):
 
     def fail_json(self, msg: str, **kwargs: Any) -> Any:
         """Fail with a message in which secrets are masked: it may quote an exception of a library."""
-        super().fail_json(msg=message_ids.at_end(mask(msg), message_ids.NO_ID), **kwargs)
+        super().fail_json(msg=message_ids.move_to_end(mask(msg), message_ids.NO_ID), **kwargs)
 
     def facts(self, partitions: bool = True, needed: Iterable[str] = (), strict: bool = True) -> dict:
         """Return the cluster's facts (cluster.cluster.collect) without the excluded hosts (rollback.excluded).

@@ -87,9 +87,9 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
     `secrets`: values that may be in it; those shorter than SHORTEST are left.
     """
-    names = message_ids.of(text)
+    names = message_ids.find_ids(text)
     if names:  # an unquoted value would be masked to its line's end, with the id
-        return f"{mask(message_ids.without(text), secrets)} ({' '.join(names)})"
+        return f"{mask(message_ids.strip_ids(text), secrets)} ({' '.join(names)})"
     for secret in sorted((candidate for candidate in secrets if len(candidate) >= SHORTEST), key=len, reverse=True):
         text = text.replace(secret, MASK)
     if not _HINT.search(text):

@@ -311,4 +311,4 @@ def _write(spec: Mapping[str, Any], record: Record, data: bytes, name: str = "re
 
 
 def _joined(message: str, *excerpts: str) -> str:
-    return "\n".join(part for part in (message_ids.at_end(message), *excerpts) if part)
+    return "\n".join(part for part in (message_ids.move_to_end(message), *excerpts) if part)

@@ -56,7 +56,7 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
             severity = "warns" if finding.warns else check.severity
             common = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
             reason = waived.get(check.id) if severity == "warns" else None
-            seen = message_ids.without(finding.seen)  # one id: the check's
+            seen = message_ids.strip_ids(finding.seen)  # one id: the check's
             findings.append({**common, "seen": seen, "do": finding.do, "waived": reason})
     return findings
 

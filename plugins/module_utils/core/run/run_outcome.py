@@ -59,7 +59,7 @@ class Failure(NamedTuple):
     def sentence(self) -> str:
         """Return why the run ended, as a sentence without its period."""
         where = " on ".join(part for part in (f'"{self.task}"', self.host) if part)
-        return f"The run ended at {where}: {message_ids.unended(self.reason) or 'the reason is above'}"
+        return f"The run ended at {where}: {message_ids.drop_full_stop(self.reason) or 'the reason is above'}"
 
 
 def failures(events: Iterable[Mapping]) -> list[Failure]:
@@ -105,7 +105,7 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
 
 def is_refusal(reason: str | None) -> bool:
     """Return whether a task failed because the run had failed before it (`refusal`)."""
-    return message_ids.of(reason)[-1:] == [REFUSED]
+    return message_ids.find_ids(reason)[-1:] == [REFUSED]
 
 
 def find_unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:

@@ -63,7 +63,7 @@ def next_after_failure(now: str, newest: RunLock | None, alive: bool | None) -> 
         return None
     advice_given = newest.get("advice")
     if advice_given:
-        return Next(advice_given[0].lower() + message_ids.unended(advice_given[1:]), None, False)
+        return Next(advice_given[0].lower() + message_ids.drop_full_stop(advice_given[1:]), None, False)
     return Next(_AGAIN.format(**newest), newest["playbook"], False)
 
 
@@ -223,4 +223,4 @@ def render(
     lines += [f"  rollback: {'done' if step['done'] else 'to do':<6} {step['step']}" for step in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
-    return [message_ids.at_end(line) for line in lines]
+    return [message_ids.move_to_end(line) for line in lines]

@@ -77,7 +77,7 @@ def test_an_excluded_broker_must_not_be_registered():
     facts["topics"]["brokers"]["3"] = "b3:9092"
     known = set(map(int, facts["topics"]["brokers"])) - set(phase.broker_ids(facts))
     numbers = ", ".join(map(str, sorted(known)))
-    assert message_ids.at_end(refused(facts)) == (
+    assert message_ids.move_to_end(refused(facts)) == (
         f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends "
         "(QS-ROLLBACK-002)"
     )
