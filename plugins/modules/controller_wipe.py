@@ -120,7 +120,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    own_id = node.own_id(given["config_file"])
+    own_id = node.read_own_id(given["config_file"])
     of_this_run = (given["cluster_id"], given["run"], given["host"], own_id)
     rejected = gates.rejection(gates.WIPE, given["gate_token"], *of_this_run, clock.read())
     if rejected and not module.check_mode:

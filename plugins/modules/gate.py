@@ -179,7 +179,7 @@ def main():
                 troubles += rollback.check_reverted(facts, detected)
             # There is no lag to measure in other phases: controllers write to ZooKeeper in these alone.
             if not troubles and given["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
-                troubles = lag.behind(module.connections, phase.controllers(facts), given["lag_s"])
+                troubles = lag.explain_behind(module.connections, phase.controllers(facts), given["lag_s"])
                 do = {"do": rollback_readiness.suggest_writes(facts)} if troubles else {}
             if given["gate"] == "before_finalize":
                 refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)

@@ -133,7 +133,7 @@ def awaited(module):
     def gather():
         with cluster.connect_zookeeper(module.connections) as client:
             same_cluster(module, client)
-            seen = zookeeper.migration_znodes(client, module.connections.timeout)
+            seen = zookeeper.read_migration_znodes(client, module.connections.timeout)
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
@@ -174,7 +174,7 @@ def counted(module):
     """Return the expected records by type and the names in ZooKeeper's metadata."""
     with cluster.connect_zookeeper(module.connections) as client:
         same_cluster(module, client)
-        metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
+        metadata = zookeeper.read_metadata(client, timeout=module.connections.timeout)
     pending = set(metadata["delete_topics"])
     return {
         "records": zk_metadata.expected_records(metadata),

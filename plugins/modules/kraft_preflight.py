@@ -236,15 +236,15 @@ def collected(module):
     if facts["zookeeper"].get("reached"):
         try:
             with cluster.connect_zookeeper(connections) as client:
-                metadata = zookeeper.metadata(client, timeout=connections.timeout)
-                notifications = zookeeper.notifications(client, connections.timeout)
+                metadata = zookeeper.read_metadata(client, timeout=connections.timeout)
+                notifications = zookeeper.count_notifications(client, connections.timeout)
                 in_zookeeper = _rights_in_zookeeper(client, connections, metadata["topics"])
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
     if seen_topics.get("reached"):
         names = metadata["topics"] if metadata else seen_topics["partitions"]
-        rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
+        rights = topics.read_rights(connections.bootstrap, connections.client, names, connections.timeout)
         readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
         try:
             min_isr = module.min_isr(name for name in seen_topics["partitions"] if name in readable)
@@ -291,7 +291,7 @@ def collected(module):
 
 def _rights_in_zookeeper(client, connections, names):
     try:
-        return zk_rights.gather(client, connections.zookeeper_client, names, connections.timeout)
+        return zk_rights.collect(client, connections.zookeeper_client, names, connections.timeout)
     except zookeeper.ZooKeeperError as error:
         return {"error": str(error)}
 
@@ -300,14 +300,14 @@ def _ensemble(connections):
     if connections.zookeeper is None:
         return {}
     context = connections.zookeeper_client.ssl_context()
-    return zk_servers.gather(connections.zookeeper.servers, context, connections.timeout)
+    return zk_servers.collect(connections.zookeeper.servers, context, connections.timeout)
 
 
 def _running_config(connections, broker_id):
     """Return a broker's running config, or {error, denied} after the last of some attempts."""
     for attempts in range(CONFIG_ATTEMPTS, 0, -1):
         try:
-            return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
+            return topics.read_broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
         except topics.KafkaException as error:
             denied = topics.is_denied(error)
             if denied or attempts == 1:

@@ -285,7 +285,7 @@ def main():
 def read_node(given):
     """Return the facts of probes.node.node and, from before it, of probes.host.clock."""
     read_at, _result = read_clock(given)
-    facts = node.facts(
+    facts = node.collect(
         given["role"],
         given["config_file"],
         given["service"],
@@ -310,11 +310,11 @@ def read_connectivity(given):
         "tried": dict(Counter(target["kind"] for target in given["targets"])),
         "failed": paths.check_connectivity(given["targets"], given["timeout"]),
         "listen": paths.check_port(given["listen"]) if given["listen"] else None,
-        "replicas": replicas.gather(given["log_dirs"]),
-        "zookeeper": zk_host.gather(),
+        "replicas": replicas.collect(given["log_dirs"]),
+        "zookeeper": zk_host.collect(),
         "login": _login(given["login"], given["service"]) if given["login"] else None,
         "variables": _variables(given["content"], given["run_key"], given["service"]),
-        "own_zookeeper": own_zookeeper.why_unreadable(given["config_file"], given["service"] or "")
+        "own_zookeeper": own_zookeeper.explain_unreadable(given["config_file"], given["service"] or "")
         if given["own_zookeeper"]
         else None,
     }
@@ -334,13 +334,13 @@ def _variables(content, run_key, name):
     if config_providers.PROVIDERS not in content:
         return []
     values = {key: unseal(run_key, str(value)) for key, value in content.items()}
-    return config_providers.variables(values, service.read_environment(name) if name else None)
+    return config_providers.find_variables(values, service.read_environment(name) if name else None)
 
 
 def read_partition_epochs(given):
     """Return the partition epochs; none for a controller that was never started."""
     try:
-        return {}, {"partition_epochs": stopped_node.partition_epochs(given["config_file"])}
+        return {}, {"partition_epochs": stopped_node.read_partition_epochs(given["config_file"])}
     except (OSError, ValueError) as error:
         raise ValueError(
             f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER} (QS-ROLLBACK-005)"
@@ -351,7 +351,7 @@ def read_replicas(given):
     """Return epochs and end offset of each replica of a stopped broker."""
     if not restart_steps.is_stopped(service.read_state(given["service"])):
         raise ValueError(f"service {given['service']} runs; stop it before its replicas are read (QS-COPY-004)")
-    return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
+    return {}, {"replicas": stopped_node.read_replica_logs(given["config_file"])}
 
 
 SUBSETS = {

@@ -520,7 +520,7 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     if held and not health(
         stuck_leaders.drop_partitions(found, held), None
     ):  # otherwise other partitions need time as well
-        held = log_ends.caught_up(held, nodes, connections)
+        held = log_ends.find_caught_up(held, nodes, connections)
     else:
         held = []
     lasted_s = module.seen_for(stuck_leaders.token(held))
@@ -532,7 +532,7 @@ def leader_first(module, facts, min_isr, health, unhealthy):
     if others or lasted_s < stuck_leaders.PROVED_S:
         return [*(others or unhealthy), *stuck_leaders.explain_not_proved(leaders)], None
     topics_alone = {partition.topic for partition in held if partition.name in first.alone}
-    unclean = topics.settings(
+    unclean = topics.read_settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
     )
     refused = stuck_leaders.explain_unclean(first, [name for name, value in unclean.items() if value != "false"])

@@ -301,13 +301,13 @@ def of_the_dead(given):
 
 def read(given):
     """Return the host's state, and what prevents a cut."""
-    cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.values_of(given["config_file"])
+    cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.read_values(given["config_file"])
     members = steps.read_members(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
     own = members.get(given["myid"])
     server = {
-        "mode": own_zk_server.mode_of(values),
+        "mode": own_zk_server.read_mode(values),
         "zxid": None,
         "znodes": 0,
         "timeouts_ms": [],

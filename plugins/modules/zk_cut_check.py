@@ -223,7 +223,7 @@ def why(error):
 def settings(module):
     """Return the settings of this host's server that destination servers must share."""
     config_file = module.params["config_file"]
-    return {"settings": zk_host.settings(own_zk_server.values_of(config_file), zk_host.arguments_of(config_file))}
+    return {"settings": zk_host.settings(own_zk_server.read_values(config_file), zk_host.read_arguments(config_file))}
 
 
 def owners_read(module):
@@ -336,12 +336,12 @@ def exact(given, last):
 
 def directories(given):
     """Return the `version-2` directories of this source server."""
-    return own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
+    return own_zk_server.directories(own_zk_server.read_values(given["config_file"]))
 
 
 def servers_of(given, connect):
     """Return the status of all source servers."""
-    return zk_servers.gather(connect.servers, security(given).ssl_context(), given["timeout"])
+    return zk_servers.collect(connect.servers, security(given).ssl_context(), given["timeout"])
 
 
 def security(given):

@@ -154,7 +154,7 @@ def planned(module):
     security = ZkSecurity.from_options(given["zookeeper_client"])
     context = security.ssl_context()
     servers = parse_zookeeper_connect(given["source_connect"]).servers
-    status = zk_servers.gather(servers, context, given["timeout"])
+    status = zk_servers.collect(servers, context, given["timeout"])
     brokers = sorted(node["address"] for node in module.nodes.values() if node["role"] == "broker")
     cons, notes = {}, []
     for server in servers:
@@ -167,7 +167,7 @@ def planned(module):
     ids = {int(number) for number in given["destination_servers"]}
     found += list(ensemble_cut.foreign_sessions(sessions(module), ids))
     destination = parse_zookeeper_connect(given["destination_connect"])
-    creators = zk_servers.creators(destination.servers, security, given["timeout"])
+    creators = zk_servers.collect_creators(destination.servers, security, given["timeout"])
     found += list(ensemble_move.foreign_servers(creators, ids))
     if not destination.chroot:
         found += list(ensemble_cut.other_clients(cons))
@@ -208,7 +208,7 @@ def caught_up(module, context, status):
     servers = parse_zookeeper_connect(module.params["destination_connect"]).servers
     deadline = time.monotonic() + CATCH_UP_S
     while True:
-        seen = zk_servers.gather(servers, context, module.params["timeout"])
+        seen = zk_servers.collect(servers, context, module.params["timeout"])
         behind = {server: answer["zxid"] for server, answer in seen.items() if (answer["zxid"] or 0) < wanted}
         if not behind or time.monotonic() >= deadline:
             return behind
@@ -239,7 +239,7 @@ def addresses(brokers):
     for broker in brokers:
         where = parse_host_port(broker)
         try:
-            known.update(address for address, _port in tcp_connections.resolved(where.host, where.port))
+            known.update(address for address, _port in tcp_connections.resolve(where.host, where.port))
         except socket.gaierror:
             continue
     return known

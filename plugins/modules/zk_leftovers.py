@@ -131,7 +131,7 @@ def require_own_ensemble(module, client, servers):
     """
     ids = {int(number) for number in module.params["destination_servers"]}
     creator = zk_sessions.creator_id(client.client_id[0])
-    status = zk_servers.gather(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
+    status = zk_servers.collect(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
     modes = {server: answer["mode"] or "no server" for server, answer in status.items()}
     if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
@@ -147,14 +147,14 @@ def require_own_servers(module, servers):
     """Fail the module unless each of these servers leads or follows, and they have the destination's ids."""
     ids = {int(number) for number in module.params["destination_servers"]}
     security, timeout = module.connections.zookeeper_client, module.connections.timeout
-    status = zk_servers.gather(servers, security.ssl_context(), timeout)
+    status = zk_servers.collect(servers, security.ssl_context(), timeout)
     found = [
         f"{server} of zk_migrate_destination_connect serves as {answer['mode'] or 'nothing'}"
         for server, answer in sorted(status.items())
         if answer["mode"] not in ("leader", "follower")
     ]
     if not found:
-        creators = zk_servers.creators(servers, security, timeout)
+        creators = zk_servers.collect_creators(servers, security, timeout)
         found = [advice.sentences(finding.seen, finding.do) for finding in ensemble_move.foreign_servers(creators, ids)]
     if found:
         module.fail_json(

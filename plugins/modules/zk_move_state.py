@@ -217,7 +217,7 @@ def unlike(given, dead):
     found = list(ensemble_move.check_inventory(hosts, servers, connect, dead, given["direction"]))
     addresses = ensemble_move.addresses_of(dead, servers, [str(server.port) for server in connect.servers])
     return found + list(
-        ensemble_move.check_dead_hosts(dead, servers, {HERE: paths.answering(addresses, given["timeout"])})
+        ensemble_move.check_dead_hosts(dead, servers, {HERE: paths.find_answering(addresses, given["timeout"])})
     )
 
 

@@ -156,15 +156,15 @@ def main():
 
 def read(given, wanted):
     """Return the broker. Raises OSError, WireError, and errors of its properties."""
-    values = config_providers.effective(node.read_properties(given["config_file"]), given["service"])
+    values = config_providers.effective_values(node.read_properties(given["config_file"]), given["service"])
     connect, security = own_zookeeper.connection(values)
     others = parse_zookeeper_connect(given["other_connect"]).servers
-    names = {address: HostPort(host, port) for host, port in others for address in tcp_connections.resolved(host, port)}
+    names = {address: HostPort(host, port) for host, port in others for address in tcp_connections.resolve(host, port)}
     pid = service.read_state(given["service"])["main_pid"]
     own, foreign = set(), set()
-    for connection in tcp_connections.to(names):
+    for connection in tcp_connections.find_connections(names):
         (own if connection.may_be_of(pid) else foreign).add(str(names[connection.remote]))
-    owner, there = own_zookeeper.session(wanted, security, given["node_id"], given["timeout"])
+    owner, there = own_zookeeper.read_session(wanted, security, given["node_id"], given["timeout"])
     metas = [host_identity.stored(path)["meta"] or {} for path in host_identity.log_dirs(values)]
     mine = {meta["cluster.id"] for meta in metas if meta.get("cluster.id")}
     return zk_sessions.Broker(

@@ -133,7 +133,7 @@ def main():
 
 def read(given, _check_mode):
     """Return the newest snapshot, and what the server has processed since."""
-    return {"changed": False, **zk_trees.newest(own_zk_server.values_of(given["config_file"]))}
+    return {"changed": False, **zk_trees.newest(own_zk_server.read_values(given["config_file"]))}
 
 
 def present(given, check_mode):
@@ -142,7 +142,7 @@ def present(given, check_mode):
         return {"changed": True}
     known = {int(snapshot["snapshot"]): int(snapshot["zxid"]) for snapshot in given["known"]}
     target = os.path.join(host_state.make_directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
-    values = own_zk_server.values_of(given["config_file"])
+    values = own_zk_server.read_values(given["config_file"])
     taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
     return {"changed": True, **taken._asdict()}
 

@@ -72,7 +72,7 @@ class Host:
             servers.wait_for(lambda: not self.mode(), 60, f"{self.name} is down")
 
     def mode(self):
-        return zk_servers.gather([self.address], None, 10)[str(self.address)]["mode"]
+        return zk_servers.collect([self.address], None, 10)[str(self.address)]["mode"]
 
     def wait(self, *modes) -> None:
         servers.wait_for(lambda: self.mode() in modes, 120, f"{self.name} serves as {modes}")
@@ -85,7 +85,7 @@ class Host:
         self.config.write_text(text)
 
     def values(self):
-        return own_zk_server.values_of(str(self.config))
+        return own_zk_server.read_values(str(self.config))
 
 
 @pytest.fixture
@@ -165,9 +165,9 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
     # two of three elect
     with zookeeper.connect(f"{z4.address}/kafka") as client:
         client.set("/brokers", b"last")
-    last = own_zk_server.last_zxid(bed_values(bed))
+    last = own_zk_server.read_last_zxid(bed_values(bed))
     for host in (z4, z5):
-        servers.wait_for(lambda host=host: own_zk_server.last_zxid(host.values()) >= last, 60, "it has all writes")
+        servers.wait_for(lambda host=host: own_zk_server.read_last_zxid(host.values()) >= last, 60, "it has all writes")
     for host in (z4, z5):
         host.promote({"z6": 46})
     for host in (z4, z5):
@@ -213,4 +213,4 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
 
 
 def bed_values(bed):
-    return own_zk_server.values_of(str(bed.source.home / "zoo.cfg"))
+    return own_zk_server.read_values(str(bed.source.home / "zoo.cfg"))

@@ -301,7 +301,7 @@ def test_variables_are_resolved_as_kafka_resolves_them(java, home):
         "d": f"${{dir:{home}:zoo.cfg}} ${{dir:{secrets}/../secrets:one}}",
         "e": "${other:a:b}",
     }
-    plain, variables = config_providers.resolved(values, os.environ)
+    plain, variables = config_providers.resolve(values, os.environ)
     assert plain == java.read("variables", properties.edit(b"", values))
     left = [f"${{file:{secrets}/file.properties:missing}}", "${env:QUORUMSHIFT_NONE}", f"${{dir:{home}:zoo.cfg}}"]
     assert [one.variable for one in variables if one.why] == left
@@ -315,7 +315,7 @@ def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
     }
     with pytest.raises(java_files.Rejected, match="Could not read properties from file"):
         java.read("variables", properties.edit(b"", values))
-    (variable,) = config_providers.resolved(values, {})[1]
+    (variable,) = config_providers.resolve(values, {})[1]
     assert variable.key == "a" and "No such file" in variable.why
 
 

@@ -64,7 +64,7 @@ def read(nodes, connections):
     if not facts["topics"]["reached"]:
         return facts, None
     names = facts["topics"]["partitions"]
-    least = topics.min_isr(connections.bootstrap, connections.client, names, connections.timeout)
+    least = topics.read_min_isr(connections.bootstrap, connections.client, names, connections.timeout)
     return facts, restart_plan.cluster_from_facts(facts, least)
 
 

@@ -168,7 +168,7 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
         for _gather in range(10):  # the replica stays out of sync though it has every record
             produce(bootstrap, 1)
             facts, replicas = held_out()
-            assert orders in log_ends.caught_up(replicas, facts["nodes"], connections)
+            assert orders in log_ends.find_caught_up(replicas, facts["nodes"], connections)
 
         admits = admission(connections)
         reasons, first = admits(held_out()[0])

@@ -161,13 +161,13 @@ def test_a_fenced_controller_is_replaced():
         zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         create_led_topic(client, admin, "created.since")
         client.set(znodes.CONTROLLER_EPOCH, str(EPOCH + 9).encode())
-        assert zk_controller.is_fenced(zookeeper.migration_znodes(client))
+        assert zk_controller.is_fenced(zookeeper.read_migration_znodes(client))
         create_topic(client, admin, "orphan")
         with pytest.raises(TimeoutError):
             servers.wait_for(lambda: has_state(client, "orphan"), 10, "a state of the new topic")
         result = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         assert result["deleted"] == [znodes.CONTROLLER]
-        assert not zk_controller.is_fenced(zookeeper.migration_znodes(client))
+        assert not zk_controller.is_fenced(zookeeper.read_migration_znodes(client))
         servers.wait_for(lambda: has_state(client, "orphan"), 60, "a state of the new topic")
 
 

@@ -57,7 +57,7 @@ def test_followers_are_read_and_the_leader_is_the_last_resort():
         write(connect, range(20))
         view = ZooKeeperView(f"{connect}/kafka", None, DIGESTS, max_latency_ms=100)
         modes = {
-            str(one.address): zk_servers.gather([one.address], None, 5)[str(one.address)]["mode"] for one in ensemble
+            str(one.address): zk_servers.collect([one.address], None, 5)[str(one.address)]["mode"] for one in ensemble
         }
         leader = next(name for name, mode in modes.items() if mode == "leader")
         orders = {view._followers_first() for _time in range(30)}

@@ -199,10 +199,10 @@ def made(tmp_path, monkeypatch):
             monkeypatch.setattr(service, name, getattr(node, name))
         monkeypatch.setattr(service, "runs_systemd", lambda: False)
         monkeypatch.setattr(service, "is_running", lambda _unit: False)
-        monkeypatch.setattr(own_node, "running_mode", node.mode)
-        monkeypatch.setattr(own_node, "registration", lambda *_given: {})
+        monkeypatch.setattr(own_node, "read_running_mode", node.mode)
+        monkeypatch.setattr(own_node, "read_registration", lambda *_given: {})
         monkeypatch.setattr(
-            own_zookeeper, "gather", lambda _values, timeout=10: {"brokers": ["2"] if node.mode() else []}
+            own_zookeeper, "collect", lambda _values, timeout=10: {"brokers": ["2"] if node.mode() else []}
         )
         node.start()
         assert node.version() == OLD
@@ -324,7 +324,7 @@ def test_a_repair_gives_no_earlier_release_back_once_the_cluster_uses_a_newer_ve
 
 def test_a_repair_gives_no_earlier_release_back_once_metadata_version_was_raised(made, killed, monkeypatch):
     levels = {"metadata.version": 21}
-    monkeypatch.setattr(own_node, "own_log", lambda _values: {"features": dict(levels)})
+    monkeypatch.setattr(own_node, "read_own_log", lambda _values: {"features": dict(levels)})
     node = made()
     lives = killed("start")
     assert node.upgrade()["earlier"]["levels"]["metadata.version"] == 21

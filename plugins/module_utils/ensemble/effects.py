@@ -207,13 +207,13 @@ class Effects:
     # --- the server
 
     def mode(self) -> str | None:
-        return own_zk_server.answer_of(self._values())
+        return own_zk_server.read_answer(self._values())
 
     def last(self) -> int:
-        return own_zk_server.last_zxid(self._values())
+        return own_zk_server.read_last_zxid(self._values())
 
     def _values(self) -> Mapping[str, str]:
-        return own_zk_server.values_of(self.spec["config_file"])
+        return own_zk_server.read_values(self.spec["config_file"])
 
     def server_active(self) -> bool:
         return not restart_steps.is_stopped(service.read_state(self.name))

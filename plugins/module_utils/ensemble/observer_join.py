@@ -129,7 +129,7 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     timeouts = [client["timeout_ms"] for client in ensemble_cut.parse_clients(asked("cons"))]
     connect = given["destination_connect"]
     servers = parse_zookeeper_connect(connect).servers if connect else ()
-    status = zk_servers.gather(servers, planned.own_context, given["timeout"])
+    status = zk_servers.collect(servers, planned.own_context, given["timeout"])
     own = set(zk_cut_steps.find_own_entries(servers, _values(given["config_file"])))
     others = {server: answer["mode"] for server, answer in status.items() if server not in own}
     found = list(ensemble_cut.check_restartable(timeouts, ensemble_cut.count_znodes(asked("mntr")), others))
@@ -163,7 +163,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run "
             "again (QS-ZKMOVE-005)"
         ) from None
-    settings = zk_host.settings(_values(given["config_file"]), zk_host.arguments_of(given["config_file"]))
+    settings = zk_host.settings(_values(given["config_file"]), zk_host.read_arguments(given["config_file"]))
     # the JVM's options are known once it runs
     found = list(zk_observer.check_settings(settings, given["config_file"], given["source_settings"]))
     if found:
@@ -174,7 +174,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
 
 def _source(given: Mapping[str, Any], security: ZkSecurity, context: Any) -> zk_observer.Source:
     connect = parse_zookeeper_connect(given["zookeeper_connect"])._replace(chroot="")
-    status = zk_servers.gather(connect.servers, context, given["timeout"])
+    status = zk_servers.collect(connect.servers, context, given["timeout"])
     try:
         with ZkConnection(connect, security, given["timeout"]) as client:
             ensemble = zk_observer.parse_ensemble(properties.parse(client.get(CONFIG)[0]))
@@ -201,7 +201,7 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
     servers = properties.parse(dynamic, path=values["dynamicConfigFile"]) if dynamic else values
     number = _content(_myid_file(values, config_file))
     myid = int(number) if number is not None and number.strip().isdigit() else None
-    settings = zk_host.settings(values, zk_host.arguments_of(config_file))
+    settings = zk_host.settings(values, zk_host.read_arguments(config_file))
     return zk_observer.Host(
         config_file, values, settings, files, last, zk_observer.parse_ensemble(servers).members, myid, []
     )
@@ -240,11 +240,11 @@ def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
             "again (QS-ZKMOVE-001)"
         )
     servers = parse_zookeeper_connect(given["zookeeper_connect"]).servers
-    return zk_observer.required_zxid(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
+    return zk_observer.required_zxid(status["zxid"], zk_servers.collect(servers, planned.context, given["timeout"]))
 
 
 def _status(address: HostPort, context: Any, timeout: float) -> dict:
-    return zk_servers.gather([address], context, timeout)[str(address)]
+    return zk_servers.collect([address], context, timeout)[str(address)]
 
 
 def _directories(values: Mapping[str, str], config_file: str) -> tuple[str, str]:

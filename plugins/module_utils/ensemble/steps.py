@@ -20,7 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.effects
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.state import path_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import paths, tcp_connections
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper.own_zk_server import values_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper.own_zk_server import read_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     HostPort,
@@ -54,13 +54,13 @@ def prepare(given: Mapping[str, Any]) -> dict:
     election_peers: ports of the other destination servers, clients: client ports of all, brokers: listeners to watch,
     each [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host}.
     """
-    values = values_of(given["config_file"])
+    values = read_values(given["config_file"])
     destination = {int(number): address for number, address in given["destination_servers"].items()}
     members = ensemble_cut.source_members(read_members(given["config_file"]), destination)
     quorum_ports = ensemble_cut.ports_of([*members, *map(zk_observer.Member, destination.values())])
     hosts = ensemble_cut.hosts_of(members)
-    addresses = [address for host in hosts for address, _port in tcp_connections.resolved(host, 0)]
-    addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolved(host, 0)]
+    addresses = [address for host in hosts for address, _port in tcp_connections.resolve(host, 0)]
+    addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolve(host, 0)]
     ports = client_ports(values)
     data = safe_files.read(given["config_file"])
     changes = ensemble_cut.promotion_changes(values, destination)
@@ -86,7 +86,7 @@ def find_answering(given: Mapping[str, Any], values: Mapping[str, str]) -> List[
     taken to be those of this host's server."""
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     dead = {host: int(number) for host, number in given["dead"].items()}
-    return paths.answering(ensemble_move.addresses_of(dead, servers, client_ports(values)), ANSWER_S)
+    return paths.find_answering(ensemble_move.addresses_of(dead, servers, client_ports(values)), ANSWER_S)
 
 
 def client_ports(values: Mapping[str, str]) -> List[str]:
@@ -96,7 +96,7 @@ def client_ports(values: Mapping[str, str]) -> List[str]:
 
 def read_members(config_file: str) -> Mapping[int, zk_observer.Member]:
     """Return the members in a server's configuration."""
-    values = values_of(config_file)
+    values = read_values(config_file)
     dynamic = values.get("dynamicConfigFile")
     return zk_observer.parse_ensemble(
         properties.parse(safe_files.read(dynamic), path=dynamic) if dynamic else values
@@ -112,7 +112,7 @@ def find_own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> 
 def is_local(host: str) -> bool:
     """Return whether a host name or address is of this host."""
     try:
-        addresses = tcp_connections.resolved(host, 0)
+        addresses = tcp_connections.resolve(host, 0)
     except OSError:
         return False
     return any(map(_binds, [address for address, _port in addresses]))

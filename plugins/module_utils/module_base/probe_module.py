@@ -81,7 +81,7 @@ class ProbeModule(AnsibleModule):
         if self.params["cluster_id"] and "topics" not in facts:
             if self._served is None:
                 connections = self.connections
-                served = topics.cluster_id(connections.bootstrap, connections.client, connections.timeout)
+                served = topics.read_cluster_id(connections.bootstrap, connections.client, connections.timeout)
                 self._served = {"cluster_id": served}
             facts = {**facts, "topics": self._served}
         refused = same_cluster.refusal(facts, self.params["cluster_id"], needed)
@@ -91,13 +91,15 @@ class ProbeModule(AnsibleModule):
     def modes_of_excluded(self) -> dict[str, str | None]:
         """Return the mode in which each excluded host answers, None if it does not answer."""
         nodes = {host: self._addressed(node) for host, node in self.params["excluded"].items() if node["role"]}
-        return cluster.modes(nodes, self.connections)
+        return cluster.collect_modes(nodes, self.connections)
 
     def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
         """Return min.insync.replicas of each topic in `partitions`, read once a topic. Raises KafkaException."""
         new = [name for name in partitions if name not in self.known_min_isr]
         connections = self.connections
-        self.known_min_isr.update(topics.min_isr(connections.bootstrap, connections.client, new, connections.timeout))
+        self.known_min_isr.update(
+            topics.read_min_isr(connections.bootstrap, connections.client, new, connections.timeout)
+        )
         return self.known_min_isr
 
     def seen_for(self, what: str | None) -> float:

@@ -117,7 +117,7 @@ def left(spec: Mapping[str, Any], directory: str) -> Earlier:
 def _levels(values: Mapping[str, str]) -> dict[str, Any]:
     """Return what the cluster uses, by this host: the levels of finalized features, and the properties file's
     inter.broker.protocol.version."""
-    log: Mapping[str, Any] = own_node.own_log(values) or {}
+    log: Mapping[str, Any] = own_node.read_own_log(values) or {}
     return {**(log.get("features") or {}), kraft_config.PROTOCOL: values.get(kraft_config.PROTOCOL, "")}
 
 
@@ -176,7 +176,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}. (QS-RESTART-014)"
-        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
+        same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     message = (
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run "
@@ -225,7 +225,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         if had.is_in_place and had.from_version:
             home_link.require_installed(had.home, had.from_version)
         values = properties.parse(restart_files.read_bytes(spec["config_file"]))
-        before = own_node.registration(values, spec["node_id"], spec["mode"])
+        before = own_node.read_registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
     except _Refused as refused:
         return "failed", _joined(
@@ -236,7 +236,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         now = f" {had.home} leads to {home_link.target(had.home)}." if had.target else ""
         message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
         second_excerpt = getattr(second, "excerpt", "")
-        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
+        same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     has = f"with {had.release}" if had.release else "with its earlier properties file"
     return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again. (QS-RESTART-005)", excerpt)
@@ -244,7 +244,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
 
 def _answers(spec: Mapping[str, Any]) -> bool:
     values = properties.parse(restart_files.read_bytes(spec["config_file"]))
-    return own_node.running_mode(values, spec["config_file"], spec["service"]) is not None
+    return own_node.read_running_mode(values, spec["config_file"], spec["service"]) is not None
 
 
 def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
@@ -291,14 +291,14 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> 
     refused = revert_conditions.check_under_final(state)
     if refused:
         raise _Refused(refused)
-    before = own_node.registration(values, spec["node_id"], spec["mode"])
+    before = own_node.read_registration(values, spec["node_id"], spec["mode"])
     _write(spec, record, old)
     restart_steps.start(spec, record, values, before)
 
 
 def _read_zookeeper(unit: str, values: Mapping[str, str]) -> dict:
     try:
-        return own_zookeeper.gather(config_providers.effective(values, unit))
+        return own_zookeeper.collect(config_providers.effective_values(values, unit))
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(
             f"/migration and /controller could not be read from this host: {error} (QS-RESTART-014)"

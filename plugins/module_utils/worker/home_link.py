@@ -44,7 +44,7 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
             "target": target(home),
             "real": os.path.realpath(home),
             "version": installation.installed_version(home),
-            "package": None if is_link else installation.package_of(home),
+            "package": None if is_link else installation.find_package(home),
             "shared": not is_link and installation.is_shared(home),
             "holds": _holds(home, to, config_file),
         },
@@ -57,16 +57,16 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
         "running": running._asdict() if running else None,
         "hook": {"path": hook, "runs": os.path.isfile(hook) and os.access(hook, os.X_OK)} if hook else None,
         "active": bool(found["active"]),
-        "java": _java(node.process(found["main_pid"])[0]),
+        "java": _java(node.find_process(found["main_pid"])[0]),
     }
 
 
 def _starts(home: str) -> bool:
-    return os.path.exists(installation.tool(os.path.join(home, _START)))
+    return os.path.exists(installation.tool_path(os.path.join(home, _START)))
 
 
 def _running(pid: int) -> installation.Home | None:
-    return installation.running_home(node.process(pid)[0])
+    return installation.running_home(node.find_process(pid)[0])
 
 
 def _holds(home: str, to: str, config_file: str) -> Dict[str, str]:
@@ -148,7 +148,7 @@ def switch(home: str, to: str) -> None:
 
 def running_version(service_name: str) -> str | None:
     """Return the version of Kafka that the service runs, None if it cannot be seen."""
-    return installation.running_version(*node.process(service.read_state(service_name)["main_pid"]))
+    return installation.running_version(*node.find_process(service.read_state(service_name)["main_pid"]))
 
 
 def require_installed(home: str, version: str) -> None:

@@ -95,7 +95,7 @@ def _start(
     starting = time.time()
     log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
     earlier = service.read_state(spec["service"]).get("invocation")
-    log_end = own_node.log_end(values, spec["mode"])
+    log_end = own_node.read_log_end(values, spec["mode"])
     try:
         service.begin("start", spec["service"])
         see_up(spec, record, values, before, starting, earlier, log_from, log_end)
@@ -125,7 +125,7 @@ def see_up(
     log_file = spec["log_file"]
     if log_from is None:
         log_from = os.path.getsize(log_file) if os.path.exists(log_file) else 0
-    log_end = own_node.log_end(values, spec["mode"]) if log_end is None else log_end
+    log_end = own_node.read_log_end(values, spec["mode"]) if log_end is None else log_end
     load, bound = loading.Loading(log_file, log_from), Bound(spec["start_timeout_s"])
     seen = {"text": "none"}
 
@@ -148,7 +148,7 @@ def see_up(
 
     def answers() -> bool:
         runs()
-        running = own_node.running_mode(values, spec["config_file"], spec["service"])
+        running = own_node.read_running_mode(values, spec["config_file"], spec["service"])
         seen["text"] = f"its listener answers as {running}" if running else "its listener does not answer"
         return running == spec["mode"]
 
@@ -166,11 +166,11 @@ def see_up(
         if spec["mode"] == "zk":
             seen["text"], alive = _in_zookeeper(spec, values)
             return alive
-        log = own_node.own_log(values) if spec["mode"].startswith("controller") else None
+        log = own_node.read_own_log(values) if spec["mode"].startswith("controller") else None
         if log and not own_node.controllers_register(log):
             seen["text"] = f"its metadata log ends at offset {log['log_end_offset']}, as before"
-            return own_node.follows(values, log, log_end)
-        registration = own_node.registration(values, spec["node_id"], spec["mode"])
+            return own_node.is_following(values, log, log_end)
+        registration = own_node.read_registration(values, spec["node_id"], spec["mode"])
         seen["text"] = f"registration {registration}"
         new = bool(registration) and registration["incarnation_id"] != before.get("incarnation_id")
         return new and _as_expected(registration, spec["mode"])
@@ -221,7 +221,7 @@ def _as_expected(registration: Mapping, mode: str) -> bool:
 
 def _in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
     try:
-        alive = own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
+        alive = own_zookeeper.collect(config_providers.effective_values(values, spec["service"]))["brokers"]
     except ZOOKEEPER_ERRORS as error:
         return str(error), False
     return f"/brokers/ids holds {', '.join(alive) or 'no broker'}", str(spec["node_id"]) in alive
@@ -239,7 +239,7 @@ def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> No
         try:
             return (
                 str(spec["node_id"])
-                not in own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
+                not in own_zookeeper.collect(config_providers.effective_values(values, spec["service"]))["brokers"]
             )
         except ZOOKEEPER_ERRORS:
             return True

@@ -51,7 +51,7 @@ def planned(spec: Mapping[str, Any]) -> dict:
     old = restart_files.read_bytes(spec["config_file"])
     new = restart_files.new_bytes(spec, old)
     values = properties.parse(old)
-    running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
+    running = own_node.read_running_mode(values, spec["config_file"], spec["service"]) if old else None
     state = service.read_state(spec["service"])
     needed = old != new or running != spec["mode"] or not state["active"] or _is_due(spec, state)
     return {"needed": needed, **_masked(old, new)}
@@ -83,7 +83,7 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
             f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
             "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback (QS-RESTART-003)"
         )
-    running = own_node.running_mode(values, spec["config_file"], spec["service"])
+    running = own_node.read_running_mode(values, spec["config_file"], spec["service"])
     if running not in (None, mode):
         raise RestartError(
             f"the node runs in mode {running}, and {spec['config_file']} has mode {mode}: a plain restart would change "
@@ -253,7 +253,7 @@ def _locked_by_worker(directory: str) -> Iterator[None]:
 def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_bytes(spec["config_file"])
     new = restart_files.new_bytes(spec, old)
-    before = own_node.registration(properties.parse(old), spec["node_id"], spec["mode"])
+    before = own_node.read_registration(properties.parse(old), spec["node_id"], spec["mode"])
     try:
         if old != new:
             record.step("keep the old file")
@@ -275,7 +275,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_bytes(spec["config_file"])
     values = properties.parse(old)
     if record.values["changed"]:  # the node is down
-        before = own_node.registration(values, spec["node_id"], spec["mode"])
+        before = own_node.read_registration(values, spec["node_id"], spec["mode"])
         try:
             restart_steps.await_stopped(spec)
         except RestartError as error:
@@ -380,7 +380,7 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     if any(os.path.exists(os.path.join(path, "meta.properties")) for path in config_values.log_dirs(values)):
         return  # formatted by an interrupted restart of this attempt; preflight has checked its cluster id
     record.step("format")
-    command = [installation.tool(spec["format"][0]), *spec["format"][1:]]
+    command = [installation.tool_path(spec["format"][0]), *spec["format"][1:]]
     done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"

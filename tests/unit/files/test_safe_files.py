@@ -43,7 +43,7 @@ def test_a_planted_link_is_not_read(planted):
     with pytest.raises(PermissionError):
         node.read_properties(str(path))
     assert "hidden" not in own_log.excerpt(str(path), 0, "kafka", {})
-    found = node.facts("broker", str(path), "none", "ab" * 32, str(path.parent / "state"), "/none")
+    found = node.collect("broker", str(path), "none", "ab" * 32, str(path.parent / "state"), "/none")
     assert "hidden" not in str(found["file"]) and "a link of uid" in found["file"]["error"]
 
 
@@ -164,4 +164,4 @@ def test_meta_properties_of_kafkas_user_lead_to_no_other_directory(tmp_path):
     (tmp_path / "server.properties").write_text(f"broker.id=1\nzookeeper.connect=z\nlog.dirs={tmp_path}/data\n")
     (tmp_path / "state").mkdir()
     file, state = str(tmp_path / "server.properties"), str(tmp_path / "state")
-    assert node.facts("broker", file, "none", "ab" * 32, state, "/none")["node_restart"] is None
+    assert node.collect("broker", file, "none", "ab" * 32, state, "/none")["node_restart"] is None

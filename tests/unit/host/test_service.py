@@ -83,7 +83,7 @@ def kafka(tmp_path):
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         started.append(process)
         deadline = time.monotonic() + 10
-        while arguments and arguments[-1] not in node.process(process.pid)[1] and time.monotonic() < deadline:
+        while arguments and arguments[-1] not in node.find_process(process.pid)[1] and time.monotonic() < deadline:
             time.sleep(0.02)
         return process.pid
 
@@ -109,7 +109,7 @@ def test_properties_file_of_a_running_broker(kafka, tmp_path):
 def test_broker_that_runs_below_a_shell_is_found(kafka, tmp_path):
     pid = kafka("/libs/kafka_2.13-3.9.2.jar", "kafka.Kafka", "/etc/x.properties", shell=True)
     assert node._runs_with(pid, "/etc/x.properties") == {"path": "/etc/x.properties", "same": True, "overrides": []}
-    assert installation.running_version(*node.process(pid)) == "3.9.2"
+    assert installation.running_version(*node.find_process(pid)) == "3.9.2"
 
 
 def test_linked_properties_file_of_a_unit_is_the_same_file(tmp_path):
@@ -127,9 +127,9 @@ def test_other_process_is_not_a_broker(kafka, arguments):
 
 
 def test_space_of_a_missing_directory_is_that_of_its_parent(tmp_path):
-    space = node.space(str(tmp_path / "not" / "yet"))
+    space = node.read_space(str(tmp_path / "not" / "yet"))
     assert space["path"] == str(tmp_path) and space["free_bytes"] > 0 and space["read_only"] is False
-    assert node.space("") is None
+    assert node.read_space("") is None
 
 
 def test_environment_of_a_service_is_that_of_its_process(monkeypatch):

@@ -169,7 +169,7 @@ def unit(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(service, "begin_transient", begin_transient)
     monkeypatch.setattr(service, "is_running", lambda _unit: bool(processes) and processes[-1].poll() is None)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: "zk")
     yield SimpleNamespace(spec={**given, "run_key": "k3y"}, directory=directory, processes=processes, archive=archive)
     for process in processes:
         process.kill()
@@ -303,7 +303,7 @@ def test_excerpt_quotes_repeated_lines_once(tmp_path):
     stamp = "[2026-11-23 14:23:0{},472] ERROR {} (kafka.Kafka$)\nCaused by: java.net.BindException: in use\n"
     log.write_text(stamp.format(3, "no acceptor") + stamp.format(4, "exiting") + stamp.format(5, "exiting"))
     lines = own_log.excerpt(str(log), 0, "kafka", {}).splitlines()[1:]
-    assert [own_log.without_times(line) for line in lines] == [
+    assert [own_log.strip_times(line) for line in lines] == [
         "ERROR no acceptor (kafka.Kafka$)",
         "ERROR exiting (kafka.Kafka$)",
         "Caused by: java.net.BindException: in use",
@@ -387,9 +387,9 @@ def test_the_preflight_reads_zookeeper_as_a_restart_does(tmp_path):
     file = tmp_path / "server.properties"
     stores = "zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/etc/kafka/zk.jks\n"
     file.write_text(f"zookeeper.connect=127.0.0.1:1\n{stores}")
-    assert own_zookeeper.why_unreadable(str(file)).startswith(
+    assert own_zookeeper.explain_unreadable(str(file)).startswith(
         "zookeeper.ssl.keystore.location: /etc/kafka/zk.jks is not"
     )
     file.write_text("zookeeper.connect=127.0.0.1:1\n")
-    assert "no ZooKeeper server opened a session" in own_zookeeper.why_unreadable(str(file), timeout=1)
-    assert "No such file" in own_zookeeper.why_unreadable(str(tmp_path / "absent"))
+    assert "no ZooKeeper server opened a session" in own_zookeeper.explain_unreadable(str(file), timeout=1)
+    assert "No such file" in own_zookeeper.explain_unreadable(str(tmp_path / "absent"))

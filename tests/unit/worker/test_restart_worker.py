@@ -137,9 +137,11 @@ def host(tmp_path, monkeypatch):
         node = Host(tmp_path, text + f"log.dirs={tmp_path}/data\n")
         monkeypatch.setattr(service, "read_state", node.state)
         monkeypatch.setattr(service, "begin", node.begin)
-        monkeypatch.setattr(own_node, "registration", node.registration)
-        monkeypatch.setattr(own_node, "running_mode", lambda *_given: node.mode if node.active else None)
-        monkeypatch.setattr(own_zookeeper, "gather", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper)))
+        monkeypatch.setattr(own_node, "read_registration", node.registration)
+        monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: node.mode if node.active else None)
+        monkeypatch.setattr(
+            own_zookeeper, "collect", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper))
+        )
         monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": node.log_state})
         monkeypatch.setattr(restart_worker, "_detached", in_this_process)
         return node
@@ -236,7 +238,7 @@ def test_broker_is_not_reverted_if_zookeeper_cannot_be_read(host, monkeypatch):
     def unread(_values, timeout=10):
         raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks is not a PEM file")
 
-    monkeypatch.setattr(own_zookeeper, "gather", unread)
+    monkeypatch.setattr(own_zookeeper, "collect", unread)
     record = node.restart("zk_migration", TO_HYBRID)
     assert record["outcome"] == "failed" and node.mode == "zk_migration"
     assert "could not be read from this host: zookeeper.ssl.truststore.location" in record["message"]
@@ -344,7 +346,7 @@ def test_a_node_that_ends_while_it_is_started_with_such_a_token_reverts(host):
 def test_a_node_that_runs_but_does_not_answer_after_such_a_start_keeps_running(host, monkeypatch, text, kind, changes):
     node = host(text)
     down(node)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: None)
     record = node.restart(kind, changes, only_start=True)
     assert record["outcome"] == "failed" and node.active and node.mode == kind
     assert "was not reverted: kafka runs, and this restart may only start it" in record["message"]
@@ -354,7 +356,7 @@ def test_a_node_that_runs_but_does_not_answer_after_such_a_start_keeps_running(h
 def test_the_repair_of_an_interrupted_restart_stops_no_node_that_runs_and_does_not_answer(host, monkeypatch, text):
     node = host(text)
     interrupt(node, "begun", "keep the old file", "stop", "write the file", "start", "register")
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: None)
     record = node.finish()
     assert (
         record["outcome"] == "failed"
@@ -434,7 +436,7 @@ def test_finish_waits_until_the_old_session_expires(host, monkeypatch):
             node.zookeeper["brokers"].remove("2")
         return json.loads(json.dumps(node.zookeeper))
 
-    monkeypatch.setattr(own_zookeeper, "gather", gather)
+    monkeypatch.setattr(own_zookeeper, "collect", gather)
     assert node.finish()["outcome"] == "done" and asked[:3] == [False] * 3
 
 
@@ -480,7 +482,7 @@ def test_a_plain_restart_is_refused_in_a_mode_of_a_migration(host, text, kind):
 
 def test_a_plain_restart_is_refused_where_the_file_would_change_the_mode(host, monkeypatch):
     node = host(KRAFT)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: "zk")
     spec = {"kind": "restart_broker", "config_file": str(node.file), "service": "kafka"}
     with pytest.raises(restart_record.RestartError, match="would change its mode"):
         restart_worker.kept_mode(spec)

@@ -36,7 +36,7 @@ def check_connectivity(targets: Iterable[Mapping[str, str]], timeout: float) -> 
     ]
 
 
-def answering(addresses: Iterable[str], timeout: float) -> list[str]:
+def find_answering(addresses: Iterable[str], timeout: float) -> list[str]:
     """Return the addresses that accept a connection within `timeout` seconds."""
     targets = [{"address": address} for address in addresses]
     silent = {target["address"] for target in check_connectivity(targets, timeout)}

@@ -38,13 +38,13 @@ class _NotResolved(Exception):
     """The text says why."""
 
 
-def variables(values: Mapping[str, str], environment: Mapping[str, str] | None) -> list[dict[str, Any]]:
+def find_variables(values: Mapping[str, str], environment: Mapping[str, str] | None) -> list[dict[str, Any]]:
     """Return the variables in a file's values, as Variable in form of a dict. `environment`: that of the node, None if
     it cannot be read."""
-    return [variable._asdict() for variable in resolved(values, environment)[1]]
+    return [variable._asdict() for variable in resolve(values, environment)[1]]
 
 
-def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -> tuple[dict[str, str], list[Variable]]:
+def resolve(values: Mapping[str, str], environment: Mapping[str, str] | None) -> tuple[dict[str, str], list[Variable]]:
     """Return the values as the node gets them, and the variables that were in them."""
     classes = _providers(values)
     found: list[Variable] = []
@@ -79,11 +79,11 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -
     return given, found
 
 
-def effective(values: Mapping[str, str], service_name: str) -> Mapping[str, str]:
+def effective_values(values: Mapping[str, str], service_name: str) -> Mapping[str, str]:
     """Return the values as a service's node gets them. A variable that cannot be resolved stays."""
     if PROVIDERS not in values:
         return values
-    return resolved(values, service.read_environment(service_name) if service_name else None)[0]
+    return resolve(values, service.read_environment(service_name) if service_name else None)[0]
 
 
 def _providers(values: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +92,7 @@ def _providers(values: Mapping[str, str]) -> dict[str, str]:
     return {name: values[f"{PROVIDERS}.{name}.class"] for name in names if f"{PROVIDERS}.{name}.class" in values}
 
 
-def _of_file(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
+def _read_file(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
     _require_allowed(path, parameters)
     try:
         found = properties.parse(safe_files.read(path), "utf-8")
@@ -103,7 +103,7 @@ def _of_file(path: str, key: str, parameters: Mapping[str, str], _environment: M
     return found[key]
 
 
-def _of_directory(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
+def _read_directory(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
     _require_allowed(path, parameters)
     file = os.path.join(path, key)
     try:
@@ -112,7 +112,7 @@ def _of_directory(path: str, key: str, parameters: Mapping[str, str], _environme
         raise _NotResolved(f"{file}: {error.strerror or error}") from None
 
 
-def _of_environment(path: str, key: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None) -> str:
+def _read_environment(path: str, key: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None) -> str:
     if path:
         raise _NotResolved(f"an environment variable has no path, and this one has {path}")
     if environment is None:
@@ -138,7 +138,7 @@ def _require_allowed(path: str, parameters: Mapping[str, str]) -> None:
 
 _Reader = Callable[[str, str, Mapping[str, str], "Mapping[str, str] | None"], str]
 _READERS: dict[str, _Reader] = {
-    "FileConfigProvider": _of_file,
-    "DirectoryConfigProvider": _of_directory,
-    "EnvVarConfigProvider": _of_environment,
+    "FileConfigProvider": _read_file,
+    "DirectoryConfigProvider": _read_directory,
+    "EnvVarConfigProvider": _read_environment,
 }

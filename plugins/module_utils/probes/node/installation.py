@@ -37,7 +37,7 @@ class Home(NamedTuple):
     exists: bool
 
 
-def tool(path: str) -> str:
+def tool_path(path: str) -> str:
     """Return the path of one of Kafka's scripts: Confluent's packages name it without `.sh`."""
     without = path[: -len(".sh")] if path.endswith(".sh") else path
     return without if not os.path.exists(path) and os.path.exists(without) else path
@@ -88,7 +88,7 @@ def _is_in(path: str, directory: str) -> bool:
     return os.path.dirname(path).endswith(f"/{directory}")
 
 
-def package_of(kafka_home: str) -> str | None:
+def find_package(kafka_home: str) -> str | None:
     """Return the package that installed the Kafka jar below `kafka_home`, None if no package did."""
     jars = [path for path in _installed_jars(kafka_home) if _version([os.path.basename(path)])]
     for command in _QUERIES if jars else ():

@@ -14,7 +14,7 @@ import os
 from typing import Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node.node import space
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node.node import read_space
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values, properties
 
 _PREFIX, _MAXBUFFER, _SECRET = "zookeeper.", "jute.maxbuffer", "DigestAuthenticationProvider.superDigest"
@@ -26,7 +26,7 @@ _SETTINGS = (
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-def gather() -> list[dict]:
+def collect() -> list[dict]:
     """Return [{config, error, settings, dirs: [{path, free_bytes, read_only, snapshot_bytes}]}] of the servers on this
     host.
 
@@ -36,7 +36,7 @@ def gather() -> list[dict]:
     return [_server(pid, config, arguments) for pid, config, arguments in _running()]
 
 
-def arguments_of(config: str) -> list[str]:
+def read_arguments(config: str) -> list[str]:
     """Return the command line of the server that runs on this host with a configuration file, [] if none does."""
     paths = {os.path.realpath(config)}
     return next(
@@ -97,7 +97,7 @@ def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
 
 
 def _directory(path: str) -> dict | None:
-    file_system = space(path)
+    file_system = read_space(path)
     sizes = []
     for snapshot in glob.glob(os.path.join(glob.escape(path), "version-2", "snapshot.*")):
         try:

@@ -142,7 +142,7 @@ def test_a_plain_restart_changes_no_key_but_those_of_its_row_and_only_in_its_mod
         assert set(edited.get("changes") or {}) <= set(kind.may_change)
         assert set(edited) <= {"changes"} | ({"release"} if kind.new_release else set())
         assert kind.changes_host or edited == {}
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: mode)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: mode)
     spec = {"kind": kind.name, "config_file": str(path), "service": "kafka"}
     if mode in kind.before:
         assert restart_worker.kept_mode(spec) == mode
