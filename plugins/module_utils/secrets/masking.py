@@ -63,7 +63,7 @@ _HINT = re.compile(
 _ORDINARY = re.compile(r"true|false|[\d.]+|/.*|([\w$]+\.){2,}[\w$]+|[a-z]{1,12}", re.IGNORECASE)
 
 
-def known(settings: Mapping[str, Any]) -> list[str]:
+def known_secrets(settings: Mapping[str, Any]) -> list[str]:
     """Return the values of settings that text may repeat: of secret names, and of names that Kafka does not define.
 
     A value that a harmless setting has too, or that is a number, a path, a class or a plain word, is only masked if

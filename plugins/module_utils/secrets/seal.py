@@ -64,7 +64,7 @@ def unseal(run_key: str, value: str) -> str:
     return plain.decode("utf-8", "surrogatepass")
 
 
-def masked(key: str, value: str) -> str:
+def mask_value(key: str, value: str) -> str:
     """Return a property's value, or MASK if it must not be shown."""
     return MASK if is_secret(key) else _USERINFO.sub(f"://{MASK}@", value)
 

@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import masked, unseal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import mask_value, unseal
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
@@ -78,8 +78,8 @@ def masked_text(data: bytes, before: bytes = b"") -> str:
     old = properties.parse(before)
 
     def value(key: str, plain: str) -> str:
-        differs = masked(key, plain) != plain and old.get(key, plain) != plain
-        return f"{masked(key, plain)} (differs)" if differs else masked(key, plain)
+        differs = mask_value(key, plain) != plain and old.get(key, plain) != plain
+        return f"{mask_value(key, plain)} (differs)" if differs else mask_value(key, plain)
 
     return properties.rewritten(data, value, masking.mask_comment)
 

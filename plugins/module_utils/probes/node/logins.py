@@ -54,7 +54,7 @@ def attempt(
     except OSError as error:
         message = f"{command[0]} (see quorumshift_kafka_home): {error.strerror or error}"
         return {"answered": [], "errors": [message]}
-    secrets = masking.known(settings)
+    secrets = masking.known_secrets(settings)
     result = parse(done.output, done.errors)
     if not result["answered"] and not result["errors"]:
         printed = " ".join(masking.mask(done.errors, secrets).split())[-300:]

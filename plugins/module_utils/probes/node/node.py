@@ -260,7 +260,7 @@ def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, l
         file["resolved"] = seal_properties(
             run_key, {variable.key: plain[variable.key] for variable in variables if not variable.why}
         )
-    return file, masking.known(plain)
+    return file, masking.known_secrets(plain)
 
 
 def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:

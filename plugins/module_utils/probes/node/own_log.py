@@ -71,7 +71,7 @@ def excerpt(path: str, start: int, service_name: str, values: Mapping[str, str])
     if not text.strip():
         return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
     errors = any(map(_is_error, text.split("\n")))
-    secrets = masking.known(values)
+    secrets = masking.known_secrets(values)
     once: dict[str, str] = {}  # several loggers repeat the causes of one exception
     for event in reversed(_EVENT.split(text)):
         if len(once) >= _EXCERPT_LINES:
