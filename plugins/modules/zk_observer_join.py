@@ -176,7 +176,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argu
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError, readable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError, decode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
@@ -245,7 +245,7 @@ def joined(module):
 
 def shown(data):
     """Return a file as text with secrets masked; the super user's digest is one."""
-    return mask(SUPER_DIGEST.sub(r"\1********", readable(data)))
+    return mask(SUPER_DIGEST.sub(r"\1********", decode(data)))
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def test_values_are_equal_to_this_tool_where_they_are_equal_to_kafka(java):
             generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _number in "12"
         )
         read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (one, other)]
-        same = config_values.comparable(name, one) == config_values.comparable(name, other)
+        same = config_values.comparable_value(name, one) == config_values.comparable_value(name, other)
         assert same == (read[0] == read[1]), (name, one, other, read, SEED)
 
 
@@ -231,8 +231,8 @@ def test_connect_strings_are_read_as_zookeepers_client_reads_them(java):
     accepted = 0
     for number in range(FILES):
         text = generated_files.broker_properties(SEED, number)["zookeeper.connect"]
-        connect = parse_zookeeper_connect(config_values.trimmed(text))
-        read = java.read("connect", config_values.trimmed(text).encode())
+        connect = parse_zookeeper_connect(config_values.trim(text))
+        read = java.read("connect", config_values.trim(text).encode())
         servers = "".join(f"{server.host} {server.port}\n" for server in connect.servers)
         assert (servers, connect.chroot) == (read["servers"], read["chroot"]), text
         accepted += 1
@@ -253,7 +253,7 @@ def test_zookeeper_makes_the_same_of_its_file(java, home):
 
 def server(given):
     """Return what this tool makes of a zoo.cfg, in the form of FilesAsRead."""
-    values = config_values.of_zookeeper(given)
+    values = config_values.parse_zoo_cfg(given)
     logs = {"dataDir": values["dataDir"], "dataLogDir": values.get("dataLogDir") or values["dataDir"]}
     host = values.get("clientPortAddress", "")
     shown = "any" if is_wildcard(host) else plain(host.strip("[]"))

@@ -77,7 +77,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
             f"{config_file} does not exist. Install ZooKeeper on this host with a zoo.cfg that has dataDir and "
             "clientPort, or correct config_file (QS-ZKMOVE-001)"
         )
-    values = config_values.of_zookeeper(properties.parse(data, path=config_file))
+    values = config_values.parse_zoo_cfg(properties.parse(data, path=config_file))
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
@@ -285,7 +285,7 @@ def _size(path: str) -> int:
 
 
 def _values(config_file: str) -> Mapping[str, str]:
-    return config_values.of_zookeeper(properties.parse(_content(config_file) or b"", path=config_file))
+    return config_values.parse_zoo_cfg(properties.parse(_content(config_file) or b"", path=config_file))
 
 
 def _content(path: str) -> bytes | None:

@@ -81,7 +81,7 @@ def masked_text(data: bytes, before: bytes = b"") -> str:
         differs = mask_value(key, plain) != plain and old.get(key, plain) != plain
         return f"{mask_value(key, plain)} (differs)" if differs else mask_value(key, plain)
 
-    return properties.rewritten(data, value, masking.mask_comment)
+    return properties.rewrite(data, value, masking.mask_comment)
 
 
 def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:

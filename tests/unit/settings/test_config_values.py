@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
     ],
 )
 def test_values_that_are_the_same_to_kafka(key, one, other, same):
-    assert (config_values.comparable(key, one) == config_values.comparable(key, other)) is same
+    assert (config_values.comparable_value(key, one) == config_values.comparable_value(key, other)) is same
 
 
 def test_log_directories_of_a_file_that_names_none_are_kafkas_default():

@@ -65,7 +65,7 @@ class Source(NamedTuple):
 
 def parse_ensemble(values: Mapping[str, str]) -> Ensemble:
     """Return the members in the properties of /zookeeper/config, of a dynamic file, or of a zoo.cfg."""
-    own = config_values.of_zookeeper(values)
+    own = config_values.parse_zoo_cfg(values)
     found = ((_SERVER.fullmatch(key), value) for key, value in own.items())
     members = {int(name[1]): parse_member(value) for name, value in found if name}
     version = own.get("version", "")
@@ -118,7 +118,7 @@ def plan_changes(
     """
     servers = server_lines(source, destination)
     dynamic = f"{config_file}.dynamic.{source.version:x}"
-    wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trimmed(key))}
+    wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trim(key))}
     wanted.update({**OF_OBSERVERS, "reconfigEnabled": "false"})
     if source.version:
         wanted["dynamicConfigFile"] = dynamic

@@ -152,7 +152,7 @@ def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
 def mode_at_next_start(properties: Mapping[str, str]) -> str:
     """Return the mode that these properties start: `zk`, `zk_migration`, `kraft`, `controller_migration`,
     `controller_final`, `combined` (broker and controller in one process, not part of KIP-866) or `invalid`."""
-    roles = set(config_values.listed(properties, "process.roles"))
+    roles = set(config_values.list_items(properties, "process.roles"))
     flag = config_values.is_true(properties, MIGRATION_FLAG)
     if roles == {"broker"}:
         return "kraft"
@@ -291,7 +291,7 @@ def find_disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, di
 def _find_different(key: str, values: Iterable[str | None]) -> set[str | None]:
     """Return the values that differ to Kafka. A value that is the default is none."""
     default = config_values.DEFAULTS.get(key)
-    known = {None if value is None else config_values.comparable(key, value) for value in values}
+    known = {None if value is None else config_values.comparable_value(key, value) for value in values}
     return {None if value == default else value for value in known}
 
 
@@ -370,10 +370,8 @@ def advertised_listeners(properties: Mapping[str, str]) -> tuple[Listener, ...]:
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
     """Return {listener name: security protocol}, both in upper case as Kafka reads them (ListenerName.normalised,
     SecurityProtocol.forName); Kafka's default map if none is set."""
-    pairs = (entry.rpartition(":") for entry in config_values.listed(properties, "listener.security.protocol.map"))
-    return {
-        config_values.trimmed(name).upper(): config_values.trimmed(protocol).upper() for name, _colon, protocol in pairs
-    }
+    pairs = (entry.rpartition(":") for entry in config_values.list_items(properties, "listener.security.protocol.map"))
+    return {config_values.trim(name).upper(): config_values.trim(protocol).upper() for name, _colon, protocol in pairs}
 
 
 def _format_protocol_map(properties: Mapping[str, str], listener: str, protocol: str) -> str:

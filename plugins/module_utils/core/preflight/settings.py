@@ -45,8 +45,10 @@ def overrides(facts: Facts) -> Iterable[Finding]:
     """Yield the keys of quorumshift_controller_config whose value differs from the brokers' common value."""
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
-        of_brokers = {config_values.comparable(key, properties[key]) for properties in values if key in properties}
-        if config_values.comparable(key, str(own)) in of_brokers:
+        of_brokers = {
+            config_values.comparable_value(key, properties[key]) for properties in values if key in properties
+        }
+        if config_values.comparable_value(key, str(own)) in of_brokers:
             continue
         if key == "zookeeper.connect":
             yield from _another_connect(facts, str(own))
@@ -74,7 +76,9 @@ def _another_connect(facts: Facts, own: str) -> Iterable[Finding]:
     """Yield a connect string of controllers that is neither the brokers' nor quorumshift_zookeeper_connect, through
     which this tool has read the brokers' cluster id and registrations."""
     read = str(facts.zookeeper.get("connect") or "no server")
-    same = config_values.comparable("zookeeper.connect", own) == config_values.comparable("zookeeper.connect", read)
+    same = config_values.comparable_value("zookeeper.connect", own) == config_values.comparable_value(
+        "zookeeper.connect", read
+    )
     if not (same and facts.zookeeper.get("reached")):
         yield Finding(
             f"zookeeper.connect of quorumshift_controller_config is {own}, this tool reads ZooKeeper at {read}",
@@ -156,7 +160,7 @@ def _enabled(facts: Facts) -> list[str]:
     sources = [facts.controller_config, *(values_of(node) for _host, node in sorted(facts.brokers.items()))]
     keys = (_enabled_key(facts), "sasl.enabled.mechanisms")
     found = next((source[key] for key in keys for source in sources if key in source), "GSSAPI")
-    return config_values.items(str(found))
+    return config_values.split_items(str(found))
 
 
 def listeners(facts: Facts) -> Iterable[Finding]:
@@ -198,7 +202,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             and key not in set_now
             and key not in {variable["key"] for variable in (node.get("file") or {}).get("variables") or []}
             and runs.get(key) is not None
-            and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
+            and config_values.comparable_value(key, runs[key]) != config_values.comparable_value(key, value)
         ]
         if differing:
             yield Finding(

@@ -266,8 +266,8 @@ def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, l
 def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     stored = [log["meta"].get("node.id", log["meta"].get("broker.id")) for log in log_dirs if log["meta"]]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
-        if value is not None and re.fullmatch(r"\+?[0-9]+", config_values.trimmed(value)):
-            return int(config_values.trimmed(value))
+        if value is not None and re.fullmatch(r"\+?[0-9]+", config_values.trim(value)):
+            return int(config_values.trim(value))
     return None
 
 

@@ -20,7 +20,7 @@ ASK_S = 1.0
 
 def read_values(config_file: str) -> Dict[str, str]:
     """Return the content of a zoo.cfg. Raises OSError, PropertiesError."""
-    return config_values.of_zookeeper(properties.parse(safe_files.read(config_file), path=config_file))
+    return config_values.parse_zoo_cfg(properties.parse(safe_files.read(config_file), path=config_file))
 
 
 def directories(values: Mapping[str, str]) -> tuple:

@@ -51,7 +51,7 @@ def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, s
     `jute.maxbuffer`, which has no prefix, counts only as an argument. Secrets are hashed.
     """
     flags = dict(argument[2:].partition("=")[::2] for argument in arguments if argument.startswith("-D"))
-    given = {key: value for key, value in config_values.of_zookeeper(values).items() if key != _MAXBUFFER}
+    given = {key: value for key, value in config_values.parse_zoo_cfg(values).items() if key != _MAXBUFFER}
     given.update({key[len(_PREFIX) :]: value for key, value in flags.items() if key.startswith(_PREFIX)})
     if _MAXBUFFER in flags:
         given[_MAXBUFFER] = flags[_MAXBUFFER]
@@ -87,7 +87,7 @@ def _running() -> list[tuple[str, str, list[str]]]:
 def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
     path = _absolute(pid, config)
     try:
-        values = config_values.of_zookeeper(properties.parse(safe_files.read(path), path=path))
+        values = config_values.parse_zoo_cfg(properties.parse(safe_files.read(path), path=path))
     except (OSError, properties.PropertiesError) as error:
         return {"config": config, "error": str(error), "settings": {}, "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))
