@@ -133,7 +133,7 @@ def main():
 
 def read(given, _check_mode):
     """Return the newest snapshot, and what the server has processed since."""
-    return {"changed": False, **zk_trees.newest(own_zk_server.read_values(given["config_file"]))}
+    return {"changed": False, **zk_trees.read_newest(own_zk_server.read_values(given["config_file"]))}
 
 
 def present(given, check_mode):

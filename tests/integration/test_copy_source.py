@@ -76,7 +76,7 @@ def copied(tmp_path_factory):
         stack.callback(client.close)
         stack.callback(client.stop)
         values = own_zk_server.read_values(str(home / "zookeeper" / "zoo.cfg"))
-        known = zk_trees.newest(values)
+        known = zk_trees.read_newest(values)
         before = client.last_zxid
         retained(admin, "changes", 2000)
         credential(admin, "ann", b"second")
@@ -172,7 +172,7 @@ def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_p
             config = json.dumps({"version": 1, "config": {"retention.ms": "1"}}).encode()
             client.create(f"{znodes.CONFIG}/topics/{topic}", config, makepath=True)
         values = own_zk_server.read_values(str(home / "zookeeper" / "zoo.cfg"))
-        known, before = zk_trees.newest(values), client.last_zxid
+        known, before = zk_trees.read_newest(values), client.last_zxid
         owns(client, 5)  # in a migration that was taken back, before the deletion
         owns(client, -1)
         client.create(f"{znodes.DELETE_TOPICS}/pending", makepath=True)
