@@ -25,7 +25,7 @@ CHECKS = ("spark", "spark_room", "spark_paths", "spark_executors")
 def read(submit=(SUBMIT,), options=(), python=sys.executable, **given):
     """Return the facts of the preflight with this host as Spark host."""
     asked = {"packages": [], "directories": [], "readable": [], "targets": [], "timeout": 5, **given}
-    seen = spark_host.gather(list(submit), list(options), python, **asked)
+    seen = spark_host.collect(list(submit), list(options), python, **asked)
     common = {"host": "spark-1", "master": "local[*]", "heap_mib": spark.heap_mib(options)}
     return collected(spark={**common, **seen})
 

@@ -416,7 +416,7 @@ def test_old_nonces(kraft, caught_up):
         zk.json(znodes.partition_state_path("wide", 9), leader_epoch=7)
         more = {"fence": fence, "answering": OldAnswers(kraft), "bounds": {"rounds": 2}}
         run = kraft.run("after_kraft", {"metadata_log": cut}, **more)
-    again = spark_submission.result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
+    again = spark_submission.read_result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
     assert_found("an old answer", [answer], run)
     wrong = table.evaluate("an old result", run.job["gate"], [result], again)
     assert not wrong, wrong
