@@ -155,7 +155,7 @@ def wiped(given, directory, check_mode):
     mode = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"]))
     ours = mode == STARTED.after
     started = {**given, "kind": STARTED.name, "mode": STARTED.after}
-    before = restart_files.read_bytes(restart_files.kept(started, directory))
+    before = restart_files.read_bytes(restart_files.kept_path(started, directory))
     full = [
         path
         for path in log_dirs(given, old if ours else b"")
@@ -201,7 +201,7 @@ def log_dirs(given, data):
 def must_be_ours(path, cluster_id, node_id, opened=None):
     """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
     path of the same directory, which is read."""
-    found = {**host_identity.stored(opened or path), "path": path}
+    found = {**host_identity.read_stored(opened or path), "path": path}
     refused = same_cluster.check_host([found], cluster_id, node_id, optional=False)
     if refused:
         raise Refused(refused)

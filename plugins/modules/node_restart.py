@@ -302,7 +302,7 @@ def main():
                 )
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:
-            plan = restart_worker.planned(spec)
+            plan = restart_worker.plan_restart(spec)
             changed = finishing or plan["needed"]
             module.exit_json(changed=changed, diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
         if given["action"] == "begin":

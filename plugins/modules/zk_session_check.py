@@ -165,7 +165,7 @@ def read(given, wanted):
     for connection in tcp_connections.find_connections(names):
         (own if connection.may_be_of(pid) else foreign).add(str(names[connection.remote]))
     owner, there = own_zookeeper.read_session(wanted, security, given["node_id"], given["timeout"])
-    metas = [host_identity.stored(path)["meta"] or {} for path in host_identity.log_dirs(values)]
+    metas = [host_identity.read_stored(path)["meta"] or {} for path in host_identity.log_dirs(values)]
     mine = {meta["cluster.id"] for meta in metas if meta.get("cluster.id")}
     return zk_sessions.Broker(
         given["node_id"],

@@ -136,7 +136,7 @@ class Node:
         return os.path.basename(os.readlink(self.home))
 
     def version(self):
-        return home_link.running_version("kafka")
+        return home_link.read_running_version("kafka")
 
     @property
     def record(self):
@@ -417,9 +417,9 @@ def test_a_restart_of_a_migration_never_reverts_to_what_an_upgrade_had(made, kil
     node.upgrade()
     lives()
     directory = str(node.state_dir / "cluster")
-    assert auto_revert.left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
+    assert auto_revert.find_left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
     for kind in [one.name for one in transitions.KINDS.values() if not one.is_plain]:
-        assert auto_revert.left(node.spec(kind=kind), directory) == auto_revert.Earlier()
+        assert auto_revert.find_left(node.spec(kind=kind), directory) == auto_revert.Earlier()
 
 
 # The hook -------------------------------------------------------------------------------------------------------------

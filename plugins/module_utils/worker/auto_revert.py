@@ -71,7 +71,7 @@ class Earlier(NamedTuple):
         return self.target
 
 
-def earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, left: Mapping[str, Any]) -> Earlier:
+def keep_earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, left: Mapping[str, Any]) -> Earlier:
     """Return what a node has before its restart, and keep its properties file where that is changed.
 
     `old`, `new`: the file's bytes; `left`: of a restart that did not end well and left the node down. Raises
@@ -84,26 +84,26 @@ def earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, lef
         found = found._replace(file=before.file, wrote=before.wrote)
     elif old != new:
         restart_files.keep(spec, directory, old)
-        found = found._replace(file=restart_files.kept(spec, directory), wrote=_digest(new))
+        found = found._replace(file=restart_files.kept_path(spec, directory), wrote=_digest(new))
     release = spec.get("release")
     if release:
         known: dict[str, Any] = {key: str(release[key]) for key in ("home", "to", "version")}
         if before.home == known["home"] and (before.target or before.from_version):
             known.update(target=before.target, from_version=before.from_version, levels=before.levels)
         else:
-            known.update(home_link.earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
+            known.update(home_link.read_earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
         found = found._replace(**known)
     return found
 
 
-def left(spec: Mapping[str, Any], directory: str) -> Earlier:
+def find_left(spec: Mapping[str, Any], directory: str) -> Earlier:
     """Return what the node had before its newest restart, if that did not end well: as far as the host still has what
     that restart changed. What was corrected since is not taken back.
 
     `spec`: of a restart that keeps the node's mode. One that changes it reverts by its own rules.
     """
     keeps = spec["kind"] == REPAIR or transitions.KINDS[spec["kind"]].is_plain
-    found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
+    found = Earlier(**restart_record.read_left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
     if found.file and _digest(restart_files.read_bytes(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
     if found.is_in_place:
@@ -121,7 +121,7 @@ def _levels(values: Mapping[str, str]) -> dict[str, Any]:
     return {**(log.get("features") or {}), kraft_config.PROTOCOL: values.get(kraft_config.PROTOCOL, "")}
 
 
-def _raised(had: Earlier, values: Mapping[str, str]) -> str:
+def _find_raised(had: Earlier, values: Mapping[str, str]) -> str:
     """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
     now, seen = _levels(values), []
     for name, level in now.items():
@@ -143,7 +143,7 @@ class _Refused(RestartError):
     """The reason why the node is not reverted."""
 
 
-def after(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
+def revert(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
     """Revert the node where that is safe; return (outcome `reverted` or `failed`, message for the operator).
 
     `error`: why it did not come up; `since`: when it was last stopped or started, in epoch seconds; `spec` as for
@@ -185,7 +185,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     return "reverted", _joined(message, excerpt)
 
 
-def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
+def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
     """Give a node that did not come up with another release or file its earlier ones back, and start it.
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
@@ -205,7 +205,9 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
                 if had.home
                 else "its properties file had been changed before this restart already (QS-RESTART-005)"
             )
-        raised = _raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
+        raised = (
+            _find_raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
+        )
         if raised:
             raise _Refused(f"{raised}, so no earlier release may run (QS-RESTART-005)")
         refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.check_stop(spec)
@@ -233,7 +235,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
             excerpt,
         )
     except Exception as second:
-        now = f" {had.home} leads to {home_link.target(had.home)}." if had.target else ""
+        now = f" {had.home} leads to {home_link.read_target(had.home)}." if had.target else ""
         message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
         second_excerpt = getattr(second, "excerpt", "")
         same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
@@ -248,7 +250,7 @@ def _answers(spec: Mapping[str, Any]) -> bool:
 
 
 def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
-    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept(spec, directory)
+    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept_path(spec, directory)
     for text in (current, restart_files.read_bytes(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text

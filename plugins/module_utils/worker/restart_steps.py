@@ -98,13 +98,13 @@ def _start(
     log_end = own_node.read_log_end(values, spec["mode"])
     try:
         service.begin("start", spec["service"])
-        see_up(spec, record, values, before, starting, earlier, log_from, log_end)
+        await_up(spec, record, values, before, starting, earlier, log_from, log_end)
     except (RestartError, service.ServiceError) as error:
         excerpt = own_log.excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt, isinstance(error, Ended)) from None
 
 
-def see_up(
+def await_up(
     spec: Mapping[str, Any],
     record: Record,
     values: Mapping[str, str],
@@ -164,7 +164,7 @@ def see_up(
     def registered() -> bool:
         runs()
         if spec["mode"] == "zk":
-            seen["text"], alive = _in_zookeeper(spec, values)
+            seen["text"], alive = _find_in_zookeeper(spec, values)
             return alive
         log = own_node.read_own_log(values) if spec["mode"].startswith("controller") else None
         if log and not own_node.controllers_register(log):
@@ -219,7 +219,7 @@ def _as_expected(registration: Mapping, mode: str) -> bool:
     return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
 
 
-def _in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
+def _find_in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
     try:
         alive = own_zookeeper.collect(config_providers.effective_values(values, spec["service"]))["brokers"]
     except ZOOKEEPER_ERRORS as error:

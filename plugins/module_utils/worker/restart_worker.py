@@ -43,7 +43,7 @@ TAKEN_S = 60.0
 Work = Callable[[Mapping[str, Any], Record, str], None]
 
 
-def planned(spec: Mapping[str, Any]) -> dict:
+def plan_restart(spec: Mapping[str, Any]) -> dict:
     """Return what a restart would do: {needed, before, after}.
 
     `before` and `after` are the text of the properties file with secrets masked, for Ansible's diff mode.
@@ -66,7 +66,7 @@ def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
     if kind.changes_host:
         release = spec.get("release")
         if release:
-            return home_link.running_version(spec["service"]) != release["version"]
+            return home_link.read_running_version(spec["service"]) != release["version"]
         return (state.get("started_at") or 0) < os.path.getmtime(spec["config_file"])
     since = spec.get("since") or 0
     return kind.is_plain and not (since and (state.get("started_at") or 0) >= since)
@@ -107,16 +107,16 @@ def begin(spec: Mapping[str, Any]) -> dict:
     where the hook installs the release), hook (the operator's command, or None), hook_timeout_s}.
     Raises RestartError when another restart or another run's lock holds the host.
     """
-    plan = planned(spec)
+    plan = plan_restart(spec)
     if not plan["needed"]:
         identity = {key: spec[key] for key in ("id", "kind", "mode")}
         return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
     directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec, directory):
+    with _hold(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
         if restart_steps.is_stopped(service.read_state(spec["service"])):
-            record.values["earlier"] = auto_revert.left(spec, directory)._asdict()
-        return _detached(record, _restart, spec)
+            record.values["earlier"] = auto_revert.find_left(spec, directory)._asdict()
+        return _detach(record, _restart, spec)
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
@@ -128,7 +128,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
     stops it. `spec` and errors as for `begin`, without kind and mode.
     """
     directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec, directory):
+    with _hold(spec, directory):
         existing = restart_record.read(directory)
         down = restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
@@ -143,10 +143,10 @@ def finish(spec: Mapping[str, Any]) -> dict:
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}
-        left = auto_revert.left(repair, directory)
+        left = auto_revert.find_left(repair, directory)
         record = Record(directory, repair, **_masked(old, new))
         record.values.update(changed=down, earlier=left._asdict())
-        return _detached(record, _finish, spec)
+        return _detach(record, _finish, spec)
 
 
 def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: float) -> dict:
@@ -173,7 +173,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
 
 @contextlib.contextmanager
-def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
+def _hold(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
     """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it, or
     when the host is of another cluster."""
     try:
@@ -187,11 +187,11 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
         raise RestartError(f"{error}") from None
     except host_state.Held:
         raise RestartError(
-            f"{restart_record.at_work(directory)}. Run again when it has ended (QS-RESTART-011)"
+            f"{restart_record.describe_work(directory)}. Run again when it has ended (QS-RESTART-011)"
         ) from None
 
 
-def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
+def _detach(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
     """Start the worker and return its record. Raises RestartError where it would not survive the session."""
     unit = re.sub(r"[^\w.-]", "_", f"quorumshift-{spec['cluster_id']}-{spec['run']}-{record.values['kind']}.service")
     record.values["unit"] = unit if service.runs_systemd() else ""
@@ -259,7 +259,7 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
             record.step("keep the old file")
         if transitions.KINDS[spec["kind"]].changes_host:
             left = record.values.get("earlier") or {}
-            record.has(auto_revert.earlier(spec, directory, old, new, left)._asdict())
+            record.has(auto_revert.keep_earlier(spec, directory, old, new, left)._asdict())
         elif old != new:
             restart_files.keep(spec, directory, old)
         if not restart_steps.is_stopped(service.read_state(spec["service"])):
@@ -286,10 +286,10 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
         return
     since = service.read_state(spec["service"]).get("started_at") or time.time()
     try:
-        restart_steps.see_up(spec, record, values, {}, time.time())
+        restart_steps.await_up(spec, record, values, {}, time.time())
         outcome = "done", ""
     except Exception as error:
-        outcome = _reverted(spec, record, directory, error, since)
+        outcome = _revert(spec, record, directory, error, since)
     _end(spec, record, *outcome, outcome[0] != "failed")
 
 
@@ -306,7 +306,7 @@ def _bring_up(
         if release and not home_link.is_in_place(release):
             record.step("switch the release")
             home_link.switch(release["home"], release["to"])
-        failed = _between(spec, record, _had(record))
+        failed = _run_hook_between(spec, record, _read_earlier(record))
         values = properties.parse(restart_files.read_bytes(spec["config_file"]))
         if spec.get("format"):
             _format(spec, record, values)
@@ -320,17 +320,17 @@ def _bring_up(
                 f"{failed}. {spec['service']} was started all the same and is up. Fix the hook and run again",
             )
     except Exception as error:
-        outcome = _reverted(spec, record, directory, error, since)
+        outcome = _revert(spec, record, directory, error, since)
         is_up = outcome[0] == "reverted"
     _end(spec, record, *outcome, is_up)
 
 
-def _had(record: Record) -> auto_revert.Earlier:
+def _read_earlier(record: Record) -> auto_revert.Earlier:
     """Return what the node had before the restart, or before the one that this one finishes."""
     return auto_revert.Earlier(**(record.values.get("earlier") or {}))
 
 
-def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) -> str:
+def _run_hook_between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) -> str:
     """Run the hook between stop and start; return why it failed, '' if it did not.
 
     Raises RestartError where the node has something to go back to: what the hook was to install is missing then.
@@ -353,14 +353,12 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
     return ""
 
 
-def _reverted(
-    spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float
-) -> tuple[str, str]:
+def _revert(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
     """Give a node that did not come up what it had before, where that is safe. Return (outcome, message)."""
-    had = _had(record)
+    had = _read_earlier(record)
     if had.home or had.file or transitions.KINDS[spec["kind"]].changes_host:
-        return auto_revert.upgrade(spec, record, error)
-    return auto_revert.after(spec, record, directory, error, since)
+        return auto_revert.revert_upgrade(spec, record, error)
+    return auto_revert.revert(spec, record, directory, error, since)
 
 
 def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str, is_up: bool) -> None:

@@ -49,7 +49,7 @@ def test_a_directory_is_not_switched(homes):
 
 
 def test_a_service_that_runs_another_release_is_named(monkeypatch):
-    monkeypatch.setattr(home_link, "running_version", lambda _name: "3.7.2")
+    monkeypatch.setattr(home_link, "read_running_version", lambda _name: "3.7.2")
     home_link.require("kafka", "/opt/kafka", "3.7.2")
     with pytest.raises(restart_record.RestartError, match=r"runs Kafka 3\.7\.2, though /opt/kafka leads to 3\.9\.2"):
         home_link.require("kafka", "/opt/kafka", "3.9.2")

@@ -38,7 +38,7 @@ def test_the_newest_file_of_the_earlier_mode_is_kept(tmp_path):
     given = spec(tmp_path)
     for text in (PLAIN, HYBRID, "# fixed\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
         restart_files.keep(given, str(tmp_path), text.encode())
-    kept = restart_files.kept(given, str(tmp_path))
+    kept = restart_files.kept_path(given, str(tmp_path))
     assert restart_files.read_bytes(kept).decode() == "# fixed\n" + PLAIN
     assert os.stat(kept).st_mode & 0o777 == 0o600
 
@@ -76,7 +76,7 @@ def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now
     given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
     assert sorted(restart_files.new_bytes(given, now.encode()).decode().split()) == sorted(expected.split())
     restart_files.keep(given, host_state.make_directory(str(tmp_path), "c"), now.encode())
-    assert restart_files.read_bytes(restart_files.kept(migration, str(tmp_path / "c"))).decode() == before
+    assert restart_files.read_bytes(restart_files.kept_path(migration, str(tmp_path / "c"))).decode() == before
 
 
 def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):
@@ -201,7 +201,7 @@ def test_a_worker_whose_unit_loads_its_code_has_not_died(unit, monkeypatch):
 
 def test_a_worker_whose_restart_was_replaced_does_nothing(unit):
     with host_state.lock(unit.directory):
-        restart_worker._detached(
+        restart_worker._detach(
             restart_record.Record(unit.directory, unit.spec, "", ""), restart_worker._restart, unit.spec
         )
         other = restart_record.Record(unit.directory, {**unit.spec, "id": "other"}, "", "")
@@ -359,7 +359,7 @@ def test_a_controller_that_ends_because_it_is_elected_again_is_started_once_more
 
     monkeypatch.setattr(restart_steps.service, "begin", begin)
     monkeypatch.setattr(restart_steps.service, "state", lambda unit: {})
-    monkeypatch.setattr(restart_steps, "see_up", see_up)
+    monkeypatch.setattr(restart_steps, "await_up", see_up)
     given = spec(tmp_path, mode=mode, log_file=str(log))
     record = restart_record.Record(str(tmp_path), given, "", "")
     with contextlib.nullcontext() if up else pytest.raises(restart_steps.NotUp):
@@ -379,7 +379,7 @@ def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_pat
     given["log_file"] = str(tmp_path / "controller.log")
     record = restart_record.Record(str(tmp_path), given, "", "")
     with pytest.raises(restart_record.RestartError, match=r"kafka-controller ended while it started .*exit-code"):
-        restart_steps.see_up(given, record, {}, {}, 0.0, earlier="1")
+        restart_steps.await_up(given, record, {}, {}, 0.0, earlier="1")
     assert not states
 
 

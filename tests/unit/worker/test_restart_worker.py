@@ -143,7 +143,7 @@ def host(tmp_path, monkeypatch):
             own_zookeeper, "collect", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper))
         )
         monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": node.log_state})
-        monkeypatch.setattr(restart_worker, "_detached", in_this_process)
+        monkeypatch.setattr(restart_worker, "_detach", in_this_process)
         return node
 
     return made
@@ -491,16 +491,16 @@ def test_a_plain_restart_is_refused_where_the_file_would_change_the_mode(host, m
 def test_a_node_that_started_after_the_change_is_not_restarted(host):
     node = host(PLAIN)  # its process started at 1.0
     spec = {"kind": "restart_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    assert restart_worker.planned({**spec, "since": 0.5})["needed"] is False
-    assert restart_worker.planned({**spec, "since": 1.5})["needed"] is True
-    assert restart_worker.planned({**spec, "since": 0})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "since": 0.5})["needed"] is False
+    assert restart_worker.plan_restart({**spec, "since": 1.5})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "since": 0})["needed"] is True
 
 
 def test_check_mode_shows_what_a_repair_changes_without_a_kind(host):
     """The module's action `finish` has none: the kind follows from the file, once the host is locked."""
     node = host(PLAIN)
     spec = {"kind": None, "mode": None, "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    plan = restart_worker.planned({**spec, "changes": {"num.io.threads": "4"}})
+    plan = restart_worker.plan_restart({**spec, "changes": {"num.io.threads": "4"}})
     assert "num.io.threads=4" in plan["after"] and "num.io.threads" not in plan["before"]
 
 
@@ -525,7 +525,7 @@ def upgraded(host, monkeypatch):
             "version": "3.9.2",
         }
         node.target = lambda: os.path.basename(os.readlink(node.directory / "kafka"))
-        monkeypatch.setattr(home_link, "running_version", lambda _name: node.target().partition("-")[2])
+        monkeypatch.setattr(home_link, "read_running_version", lambda _name: node.target().partition("-")[2])
         return node
 
     return make
@@ -541,8 +541,8 @@ def test_an_upgrade_writes_the_file_before_it_switches_the_release(upgraded):
     assert node.steps(record)[2:] == ["stop", "write the file", "switch the release", "start", "register"]
     assert properties.parse(node.file.read_bytes())["inter.broker.protocol.version"] == "3.7"
     spec = {"kind": "upgrade_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    assert restart_worker.planned({**spec, "release": node.release})["needed"] is False
-    assert restart_worker.planned({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "release": node.release})["needed"] is False
+    assert restart_worker.plan_restart({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True
 
 
 def test_a_node_that_does_not_come_up_with_the_new_release_gets_the_earlier_one_back(upgraded):
@@ -564,7 +564,7 @@ def test_a_node_that_does_not_come_up_with_the_new_release_gets_the_earlier_one_
 
 def test_a_service_that_does_not_use_the_link_gets_it_back(upgraded, monkeypatch):
     node = upgraded()
-    monkeypatch.setattr(home_link, "running_version", lambda _name: "3.7.2")
+    monkeypatch.setattr(home_link, "read_running_version", lambda _name: "3.7.2")
     record = node.restart("upgrade_broker", None, mode="zk", release=node.release)
     assert record["outcome"] == "reverted" and node.target() == "kafka-3.7.2"
     assert "its unit does not start Kafka from" in record["message"]
@@ -596,6 +596,6 @@ def test_a_broker_that_started_before_its_file_was_written_needs_the_restart_of_
     node = host(PLAIN)  # its process started at 1.0
     spec = {"kind": "protocol_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
     os.utime(node.file, (0.5, 0.5))
-    assert restart_worker.planned(spec)["needed"] is False
+    assert restart_worker.plan_restart(spec)["needed"] is False
     os.utime(node.file, (2, 2))
-    assert restart_worker.planned(spec)["needed"] is True
+    assert restart_worker.plan_restart(spec)["needed"] is True
