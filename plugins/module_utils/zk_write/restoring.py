@@ -46,13 +46,13 @@ class Restore:
         self.epochs = []
         self.revived = []  # credentials and permissions that ZooKeeper lacks, by name
         self._inner = {}  # live znodes with children
-        for saved, live in live_tree.beside(self.backup.znodes(), self.reader.read_many):
+        for saved, live in live_tree.pair_with_answers(self.backup.znodes(), self.reader.read_many):
             self._compare(saved, live)
             if live is not None and live.stat.numChildren:
                 self._inner[live.path] = set()
         self.revived.sort()
         self._live_only()
-        lacking = live_tree.new_children(self.reader, self.backup.znodes, self._inner)
+        lacking = live_tree.find_new_children(self.reader, self.backup.znodes, self._inner)
         self.later = sorted(path for path in lacking if rules.is_metadata(path))
 
     def _compare(self, saved, live):
