@@ -4,7 +4,7 @@
 """The ids of messages. Pure.
 
 A text is written with its id at its end, as in `… (QS-RUN-001)`. Where texts are put together, ids are in the middle:
-`at_end` moves them to the end before the operator reads it. docs/messages has the page of each id.
+`move_to_end` moves them to the end before the operator reads it. docs/messages has the page of each id.
 
 Parentheses, since a message may end with a command: bash refuses a line in which such a mark follows a command, and
 runs no part of it. Square brackets would be a file pattern.

@@ -253,7 +253,7 @@ def situation(module):
 
 
 def gathered(module):
-    """Return the features of every node (admin.features.gather)."""
+    """Return the features of every node (admin.features.collect)."""
     connections = module.connections
     controllers = [
         parse_host_port(node["address"]) for node in module.nodes.values() if node["role"] == transitions.CONTROLLER

@@ -39,7 +39,7 @@ PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
 PINNED = {"inter.broker.protocol.version": "3.7"}
 BOUND_S = 30
 
-# What a release's start script runs: kafka.Kafka is how node.process knows a Kafka
+# What a release's start script runs: kafka.Kafka is how node.find_process knows a Kafka
 _NODE = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_given: sys.exit(0))

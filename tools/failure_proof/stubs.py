@@ -46,7 +46,7 @@ def unregister(world: World, broker: int) -> bool:
 
 
 def features(world: World) -> dict[str, Any]:
-    """Return the features of every node (admin.features.gather)."""
+    """Return the features of every node (admin.features.collect)."""
     finalized = {"metadata.version": world.state()["metadata_version"]}
     served = {"supported": {"metadata.version": [1, 25]}, "finalized": finalized, "epoch": 5}
     nodes = {}

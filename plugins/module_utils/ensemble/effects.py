@@ -65,7 +65,7 @@ STOP_S = 60
 class Effects:
     """What a step of core.ensemble.cut_host does on this host.
 
-    `spec`: the module's options and `steps.prepared`. `directory`: of the cut's files; `worker`: the name of the module
+    `spec`: the module's options and `steps.prepare`. `directory`: of the cut's files; `worker`: the name of the module
     whose `resume` is the worker's entry.
     """
 

@@ -49,7 +49,7 @@ def begin_unit(unit: str, module: str, job: Mapping[str, Any], directory: str) -
     """Start `module.resume(path of the job's file)` as a transient unit, and return at once. Raises ServiceError.
 
     The job may have secrets: it is a file of `directory`, as is the code, because Ansible removes a module's files.
-    The new process removes both (`taken`).
+    The new process removes both (`take_job`).
     """
     path = os.path.join(directory, JOB)
     umask = os.umask(0o077)

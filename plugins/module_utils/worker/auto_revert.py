@@ -75,7 +75,7 @@ def keep_earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes
     """Return what a node has before its restart, and keep its properties file where that is changed.
 
     `old`, `new`: the file's bytes; `left`: of a restart that did not end well and left the node down. Raises
-    RestartError as home_link.earlier.
+    RestartError as home_link.read_earlier.
     """
     found, before = Earlier(), Earlier(**left)
     if before.file and old != new:
@@ -190,7 +190,7 @@ def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) ->
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
     raised before all nodes run the new one. Servers of both ZooKeeper ensembles have the same data until the cut, which
-    is after the restarts of all brokers. Return as `after`.
+    is after the restarts of all brokers. Return as `revert`.
     """
     record.forgiving = True
     had, unit = Earlier(**record.values["earlier"]), spec["service"]

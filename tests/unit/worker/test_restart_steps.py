@@ -358,7 +358,7 @@ def test_a_controller_that_ends_because_it_is_elected_again_is_started_once_more
             raise restart_record.RestartError("kafka-controller ended while it started")
 
     monkeypatch.setattr(restart_steps.service, "begin", begin)
-    monkeypatch.setattr(restart_steps.service, "state", lambda unit: {})
+    monkeypatch.setattr(restart_steps.service, "read_state", lambda unit: {})
     monkeypatch.setattr(restart_steps, "await_up", see_up)
     given = spec(tmp_path, mode=mode, log_file=str(log))
     record = restart_record.Record(str(tmp_path), given, "", "")
@@ -372,9 +372,9 @@ def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_pat
     running = {"manager": "systemd", "active_state": "active", "sub_state": "running", "invocation": "2"}
     ended = {**running, "active_state": "failed", "sub_state": "failed", "result": "exit-code"}
     states = [running, running, ended]
-    monkeypatch.setattr(restart_steps.service, "state", lambda unit: states.pop(0))
-    monkeypatch.setattr(restart_steps.own_node, "running_mode", lambda *_: "controller_migration")
-    monkeypatch.setattr(restart_steps.own_node, "registration", lambda *_: {})
+    monkeypatch.setattr(restart_steps.service, "read_state", lambda unit: states.pop(0))
+    monkeypatch.setattr(restart_steps.own_node, "read_running_mode", lambda *_: "controller_migration")
+    monkeypatch.setattr(restart_steps.own_node, "read_registration", lambda *_: {})
     given = spec(tmp_path, mode="controller_migration", node_id=101, start_timeout_s=60, service="kafka-controller")
     given["log_file"] = str(tmp_path / "controller.log")
     record = restart_record.Record(str(tmp_path), given, "", "")

@@ -429,12 +429,12 @@ def peers(destination: Mapping[int, str], myid: int, election: bool = False) -> 
 
 
 def has_leader(source: Mapping[str, Mapping]) -> bool:
-    """Return whether a source server leads. `source`: probes.zookeeper.zk_servers.gather of the source."""
+    """Return whether a source server leads. `source`: probes.zookeeper.zk_servers.collect of the source."""
     return any(server["mode"] == "leader" for server in source.values())
 
 
 def leader_zxid(source: Mapping[str, Mapping]) -> int:
-    """Return the zxid that every destination server must have processed. `source`: zookeeper.zk_servers.gather of the
+    """Return the zxid that every destination server must have processed. `source`: zookeeper.zk_servers.collect of the
     source. 0 without a leader, and of an ensemble of one that has no transaction since its election."""
     leader = next((server for server in source.values() if server["mode"] == "leader"), None)
     return zk_observer.required_zxid(leader["zxid"] or 0, source) if leader else 0
@@ -444,7 +444,7 @@ def check_ready(
     hosts: Mapping[str, Mapping], source: Mapping[str, Mapping], behind: Mapping[str, int | None]
 ) -> List[Finding]:
     """Return why the destination cannot be cut off now. `hosts`: what each destination host read; `source`:
-    zookeeper.zk_servers.gather of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
+    zookeeper.zk_servers.collect of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
     found: List[Finding] = []
     if not has_leader(source):
         found.append(

@@ -51,7 +51,7 @@ class Host(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The source ensemble. `status`: zookeeper.zk_servers.gather; `settings`: {host: zookeeper.zk_host.settings}."""
+    """The source ensemble. `status`: zookeeper.zk_servers.collect; `settings`: {host: zookeeper.zk_host.settings}."""
 
     ensemble: Ensemble
     status: Mapping[str, Mapping[str, Any]]

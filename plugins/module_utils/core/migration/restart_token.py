@@ -13,7 +13,7 @@ from typing import Any, Mapping
 
 
 def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
-    """Return whether a service is stopped, given its host.service.state; with `or_stopping`, also while it stops.
+    """Return whether a service is stopped, given its host.service.read_state; with `or_stopping`, also while it stops.
 
     A unit that systemd is about to restart is `activating`, and so is one of Type=notify until it is up.
     """

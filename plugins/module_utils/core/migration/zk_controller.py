@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether ZooKeeper's elected controller can write. Pure, over probes.zookeeper.zookeeper.migration_znodes.
+"""Whether ZooKeeper's elected controller can write. Pure, over probes.zookeeper.zookeeper.read_migration_znodes.
 
 An election writes `/controller` and `/controller_epoch` in one transaction. Every later write of that controller checks
 the version of `/controller_epoch` (KafkaZkClient.registerControllerAndIncrementControllerEpoch,

@@ -13,7 +13,7 @@ from typing import Iterable, Mapping
 
 
 def check_under_kraft(zookeeper: Mapping) -> str | None:
-    """Return why no broker may run in plain ZooKeeper mode; None when one may. `zookeeper`: of own_zookeeper.gather."""
+    """Return why no broker may run in plain ZooKeeper mode; None when one may. `zookeeper`: own_zookeeper.collect."""
     migration, controller = zookeeper["migration"], zookeeper["controller"]
     if not migration:
         return "/migration does not exist, so it is unknown whether the initial copy has begun (QS-RESTART-014)"

@@ -240,8 +240,8 @@ def check_drained(facts: ClusterFacts) -> str | None:
 def restore_zk_controller(
     znodes_seen: Mapping, highest: int | None, raft_epochs: Iterable[int | None]
 ) -> ZkControllerRestore:
-    """Return what to change in ZooKeeper; `znodes_seen`: by zookeeper.zookeeper.migration_znodes; `highest`: highest
-    controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
+    """Return what to change in ZooKeeper; `znodes_seen`: by zookeeper.zookeeper.read_migration_znodes; `highest`: the
+    highest controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
 
     ZooKeeper's controller takes /controller_epoch plus one. It elects no leader for a partition whose state has a
     higher epoch, as KRaft writes it. An elected controller that can write is left alone, since writing the epoch would

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def runs(nodes: Mapping[str, NodeFacts], cluster_id: str) -> list[Run]:
-    """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.node.facts, `journals`)."""
+    """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.node.collect, `journals`)."""
     events: dict[str, list[tuple[str, Mapping]]] = {}
     for host, node in sorted(nodes.items()):
         for event in _journal(node, cluster_id)["events"]:

@@ -68,7 +68,7 @@ class Connections(NamedTuple):
 def collect(nodes: Mapping[str, NodeFacts], connections: Connections, partitions: bool = True) -> ClusterFacts:
     """Return the facts that the functions in core/ evaluate; `topics` unless `partitions` is False.
 
-    `nodes`: {host: node.node.facts with `reached` and `address` added; for an unreachable host: role, reached False,
+    `nodes`: {host: node.node.collect with `reached` and `address` added; for an unreachable host: role, reached False,
     error, address}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}

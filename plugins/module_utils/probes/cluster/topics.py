@@ -116,7 +116,7 @@ def merge(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]
 def read_min_isr(
     bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float
 ) -> dict[str, int]:
-    """Return each topic's effective min.insync.replicas; see `settings`."""
+    """Return each topic's effective min.insync.replicas; see `read_settings`."""
     return {name: int(value) for name, value in read_settings(bootstrap, client, names, MIN_ISR, timeout).items()}
 
 

@@ -24,7 +24,7 @@ def collect(log_dirs: list[str]) -> dict:
     [topic-partition]}, JSON-able. `others`: directories whose id differs from that of most directories of the topic,
     `id` None if there is none, `error` if it could not be read; `twice`: partitions in more than one log directory.
 
-    A log directory that cannot be listed is left out: node.facts reports it.
+    A log directory that cannot be listed is left out: node.collect reports it.
     """
     found = {}
     for log_dir in log_dirs:

@@ -64,7 +64,7 @@ def read_session(
 
 
 def explain_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
-    """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
+    """Return why `collect` fails with the settings in a broker's properties file, None if it does not."""
     try:
         collect(config_providers.effective_values(node.read_properties(config_file), service_name), timeout)
     except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
