@@ -130,7 +130,7 @@ def main():
         directory = host_state.make_directory(given["state_dir"], given["cluster_id"])
         with host_state.lock(directory):
             run_lock_file.require(directory, given["run"])
-            module.exit_json(**wiped(given, directory, module.check_mode))
+            module.exit_json(**wipe(given, directory, module.check_mode))
     except host_state.Held:
         module.fail_json(
             msg="a restart is running on this host. Nothing was removed. Run again when it has ended. (QS-ROLLBACK-007)"
@@ -143,7 +143,7 @@ def main():
         )
 
 
-def wiped(given, directory, check_mode):
+def wipe(given, directory, check_mode):
     """Return the result. Raises Refused before anything is removed."""
     state = service.read_state(given["service"])
     if not restart_steps.is_stopped(state):
@@ -162,7 +162,7 @@ def wiped(given, directory, check_mode):
         if os.path.isdir(path) and set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY
     ]
     for path in full:
-        must_be_ours(path, given["cluster_id"], given["node_id"])
+        require_ours(path, given["cluster_id"], given["node_id"])
     changed = bool(full or ours or state["masked"])
     result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
@@ -177,7 +177,7 @@ def wiped(given, directory, check_mode):
     for path in full:
         # Kafka's user may replace the directory by a link: what is emptied is what was compared.
         with safe_files.pin(path) as opened:
-            must_be_ours(path, given["cluster_id"], given["node_id"], opened)
+            require_ours(path, given["cluster_id"], given["node_id"], opened)
             empty(opened)
     if ours and before:
         restart_files.replace(given["config_file"], before, None)
@@ -198,7 +198,7 @@ def log_dirs(given, data):
     return host_identity.log_dirs(properties.parse(data)) or [given["log_dir"]]
 
 
-def must_be_ours(path, cluster_id, node_id, opened=None):
+def require_ours(path, cluster_id, node_id, opened=None):
     """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
     path of the same directory, which is read."""
     found = {**host_identity.read_stored(opened or path), "path": path}

@@ -151,10 +151,10 @@ def main():
         },
         changes=True,
     )
-    module.run(lambda admin, connections: updated(module, admin, connections), (core_features.FeatureError,))
+    module.run(lambda admin, connections: update_features(module, admin, connections), (core_features.FeatureError,))
 
 
-def updated(module, admin, connections):
+def update_features(module, admin, connections):
     """Make the changes and return the module's result."""
     given = module.params
     more = [parse_host_port(text) for text in given["controllers"]]

@@ -208,7 +208,7 @@ def main():
     def work():
         began = module.params["carry"].get("began") or time.time()
         waited = time.time() - began
-        facts = collected(module)
+        facts = collect(module)
         lasting = requests.find_lasting(facts, module.params["carry"].get("lasting"))
         findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
         blocking = [finding for finding in findings if finding["severity"] == "blocks"]
@@ -228,7 +228,7 @@ def main():
     module.run(work)
 
 
-def collected(module):
+def collect(module):
     """Return the facts of all checks; errors become part of the facts."""
     facts, connections = module.facts(strict=False), module.connections
     seen_topics = facts["topics"]
@@ -238,7 +238,7 @@ def collected(module):
             with cluster.connect_zookeeper(connections) as client:
                 metadata = zookeeper.read_metadata(client, timeout=connections.timeout)
                 notifications = zookeeper.count_notifications(client, connections.timeout)
-                in_zookeeper = _rights_in_zookeeper(client, connections, metadata["topics"])
+                in_zookeeper = _collect_rights_in_zookeeper(client, connections, metadata["topics"])
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
@@ -256,7 +256,9 @@ def collected(module):
         if node["role"] == "broker" and node.get("running") and node.get("node_id") is not None
     }
     with ThreadPoolExecutor(max_workers=16) as pool:
-        running = dict(zip(brokers, pool.map(lambda broker: _running_config(connections, broker), brokers.values())))
+        running = dict(
+            zip(brokers, pool.map(lambda broker: _read_running_config(connections, broker), brokers.values()))
+        )
     given = module.params
     return preflight.Facts(
         facts,
@@ -289,7 +291,7 @@ def collected(module):
     )
 
 
-def _rights_in_zookeeper(client, connections, names):
+def _collect_rights_in_zookeeper(client, connections, names):
     try:
         return zk_rights.collect(client, connections.zookeeper_client, names, connections.timeout)
     except zookeeper.ZooKeeperError as error:
@@ -303,7 +305,7 @@ def _ensemble(connections):
     return zk_servers.collect(connections.zookeeper.servers, context, connections.timeout)
 
 
-def _running_config(connections, broker_id):
+def _read_running_config(connections, broker_id):
     """Return a broker's running config, or {error, denied} after the last of some attempts."""
     for attempts in range(CONFIG_ATTEMPTS, 0, -1):
         try:

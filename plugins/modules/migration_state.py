@@ -397,13 +397,13 @@ def main():
             "left_registered": phase.find_left_registered(facts),
             "quorum": facts["quorum"],
             "facts": facts,
-            **(planned(module, facts, detected) if given["plan_to"] is not None else {}),
+            **(plan(module, facts, detected) if given["plan_to"] is not None else {}),
         }
 
     module.run(work)
 
 
-def planned(module, facts, detected):
+def plan(module, facts, detected):
     """Return {plan: {steps, unavoidable}}, or {plan_error} where the brokers do not answer."""
     partitions = facts["topics"].get("partitions") or {}
     try:

@@ -264,12 +264,12 @@ def main():
         module.fail_json(
             msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0 (QS-ADMIN-001)"
         )
-    work = cancelled if module.params["state"] == "cancelled" else moved
+    work = cancelled if module.params["state"] == "cancelled" else move
     errors = reassignment.ReassignmentError, reassigner.RecordError, reassigner.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
 
 
-def wanted_of(given):
+def parse_wanted(given):
     """Return the wanted assignments, None without any."""
     if given["src"]:
         with open(given["src"], encoding="utf-8") as stream:
@@ -286,7 +286,7 @@ def wanted_of(given):
     return reassignment.parse({"partitions": given["partitions"]}, texts=True)
 
 
-def existing(module, admin, wanted):
+def find_existing(module, admin, wanted):
     """Return the wanted partitions that exist, and the names of the others. Raises ReassignmentError unless these may
     be skipped, as those deleted during a move may."""
     unknown = list(
@@ -300,10 +300,10 @@ def existing(module, admin, wanted):
     return {partition: replicas for partition, replicas in wanted.items() if partition in admin.partitions}, unknown
 
 
-def moved(module, admin, connections):
+def move(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
     given, carry = module.params, module.params["carry"]
-    wanted, gone = existing(module, admin, wanted_of(given))
+    wanted, gone = find_existing(module, admin, parse_wanted(given))
     begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
     rate = given["throttle_bytes_s"] if begins else None
     in_flight = admin.in_flight()
@@ -329,7 +329,7 @@ def moved(module, admin, connections):
         return {**answer, "changed": bool(begun) or leftover, "done": not moving}
     changed, since = bool(carry.get("changed")), carry.get("since_owner", throttles.owner.get("at"))
     if leftover:
-        changed = removed(answer, throttles) or changed
+        changed = remove_throttles(answer, throttles) or changed
     try:
         replaces = bool(others) and given["foreign_throttles"] == reassigner.REMOVED
         throttled = moving if rate is not None else (begun if replaces else [])
@@ -359,12 +359,14 @@ def moved(module, admin, connections):
             waited = reassigner.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
             gone += [name for name in waited.pop("gone", ()) if name not in gone]
     except (WireError, reassigner.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
+        module.fail_json(
+            msg=f"{error}. {remove_after_failure(throttles, wanted, since)}", changed=changed, results=results
+        )
     if not waited["done"] and (given["wait"] or not failed):
         kept = {"failed": failed, "throttles_left": answer["throttles_left"], "since_owner": since}
         waited["carry"].update(changed=changed, **kept)
         return {**answer, "changed": changed, **waited}
-    changed = finished(module, admin, connections, answer, throttles) or changed
+    changed = finish(module, admin, connections, answer, throttles) or changed
     if failed:
         listed = format_names([f"{name}: {error}" for name, error in sorted(failed.items())])
         module.fail_json(
@@ -389,8 +391,8 @@ def refusal(module, admin, connections, throttles, steps, in_flight):
 
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
-    given, asked = module.params, wanted_of(module.params)
-    wanted, gone = (None, []) if asked is None else existing(module, admin, asked)
+    given, asked = module.params, parse_wanted(module.params)
+    wanted, gone = (None, []) if asked is None else find_existing(module, admin, asked)
     throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
     in_flight = admin.in_flight()
     ended = {partition: moving for partition, moving in in_flight.items() if wanted is None or partition in wanted}
@@ -431,11 +433,13 @@ def cancelled(module, admin, connections):
             answer.update(reassigner.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
     except (WireError, reassigner.Stalled) as error:
         module.fail_json(
-            msg=f"{error}. {after_failure(throttles, ended, throttles.owner.get('at'))}", changed=True, results=results
+            msg=f"{error}. {remove_after_failure(throttles, ended, throttles.owner.get('at'))}",
+            changed=True,
+            results=results,
         )
     changed = bool(ended)
     if answer["done"]:
-        changed = finished(module, admin, connections, answer, throttles) or changed
+        changed = finish(module, admin, connections, answer, throttles) or changed
     if failed:
         listed = format_names(
             [f"{format_partition(partition)}: {error}" for partition, error in sorted(failed.items())]
@@ -446,13 +450,13 @@ def cancelled(module, admin, connections):
     return {**answer, "changed": changed}
 
 
-def finished(module, admin, connections, answer, throttles):
+def finish(module, admin, connections, answer, throttles):
     """Remove throttles that no partition needs any more, warn of those that are left; return whether any was removed.
 
     Raises WireError where the throttles of this host's record could not be removed.
     """
     in_flight = admin.in_flight()
-    changed = throttles.left_over(in_flight) and removed(answer, throttles)
+    changed = throttles.left_over(in_flight) and remove_throttles(answer, throttles)
     for text in answer["throttles_left"]:
         module.warn(f"a throttle is left: {text}")
     if in_flight:
@@ -470,7 +474,7 @@ def finished(module, admin, connections, answer, throttles):
     return changed
 
 
-def removed(answer, throttles):
+def remove_throttles(answer, throttles):
     """Remove the throttles of this host's record; return whether they were removed."""
     left = throttles.finish()
     answer["throttles_left"] += left or []
@@ -482,7 +486,7 @@ def bootstrap(connections):
     return ",".join(map(str, connections.bootstrap))
 
 
-def after_failure(throttles, partitions, since):
+def remove_after_failure(throttles, partitions, since):
     """Remove the throttles, unless another move needs them; return what became of them."""
     if not throttles.values:
         return "No throttle is set"

@@ -170,10 +170,10 @@ def main():
         mutually_exclusive=[("drain", "add")],
     )
     errors = reassignment.ReassignmentError, reassigner.RecordError
-    module.run(lambda admin, connections: gathered(module.params, admin, connections), errors)
+    module.run(lambda admin, connections: collect(module.params, admin, connections), errors)
 
 
-def gathered(given, admin, connections):
+def collect(given, admin, connections):
     """Return the module's result."""
     in_flight = admin.in_flight()
     throttles = reassigner.Throttles(admin, given["state_dir"])

@@ -83,10 +83,10 @@ def main():
         },
         changes=True,
     )
-    module.run(lambda admin, connections: elected(module, admin), (NotElected,))
+    module.run(lambda admin, connections: elect(module, admin), (NotElected,))
 
 
-def others(admin, brokers):
+def find_others(admin, brokers):
     """Return the partitions that another replica leads than the preferred one, of these brokers if any are given."""
     return {
         partition: found
@@ -96,10 +96,10 @@ def others(admin, brokers):
     }
 
 
-def elected(module, admin):
+def elect(module, admin):
     """Return the module's result. Raises NotElected, WireError."""
     brokers, end = module.params["brokers"], time.monotonic() + module.params["wait_timeout_s"]
-    due = others(admin, brokers)
+    due = find_others(admin, brokers)
     result = {
         "changed": bool(due),
         "elected": len(due),
@@ -122,7 +122,7 @@ def elected(module, admin):
             answers = admin.elect_preferred(in_sync)
             errors = {partition: error for partition, error in answers.items() if error and error.code != NOT_NEEDED}
         admin.refresh()
-        left = {partition: found for partition, found in others(admin, brokers).items() if partition in due}
+        left = {partition: found for partition, found in find_others(admin, brokers).items() if partition in due}
         if left and time.monotonic() >= end:
             first = min(left)
             leader, replicas, isr = (left[first][name] for name in ("leader", "replicas", "isr"))

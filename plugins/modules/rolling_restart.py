@@ -329,11 +329,11 @@ def main():
     state = module.params["state"]
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state} (QS-RESTART-002)")
-    work = {"planned": planned, "batches": together}.get(state, awaited)
+    work = {"planned": planned, "batches": find_together}.get(state, await_batch)
     module.run(lambda: work(module))
 
 
-def together(module):
+def find_together(module):
     """Return which brokers and controllers could restart together."""
     facts, given = module.facts(), module.params
     try:
@@ -385,7 +385,7 @@ def planned(module):
     return {"plan": {**plan._asdict(), "kind": kind.name}, **times}
 
 
-def awaited(module):
+def await_batch(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled. restart.batches has the rule; here
     are the answers that it needs from the cluster: about a stuck leader, and about reassignments."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
@@ -411,7 +411,7 @@ def awaited(module):
         if batch != planned_batch:
             more["first"] = {"host": batch[0], "waits": planned_batch[0]}
         if verdict.may_be_stuck:
-            troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
+            troubles, first = choose_stuck_leader(module, facts, reading.min_isr, health_of_topics(reading), troubles)
             if first and len(batch) > 1 and first["host"] in batch:
                 module.fail_json(
                     msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run "
@@ -419,7 +419,7 @@ def awaited(module):
                 )
             more.update({"first": first} if first else {})
         if batches.is_together(kind, batch) and batch and not (troubles or verdict.only_start or more):
-            troubles = reassignments(module)
+            troubles = check_reassignments(module)
         if verdict.do and troubles:
             more = {"do": verdict.do}
         if verdict.only_start:
@@ -432,7 +432,7 @@ def awaited(module):
         result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
         return troubles, {**result, **more}
 
-    what = waited_for(kind, planned_batch)
+    what = describe_wait(kind, planned_batch)
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or kind.without_quorum)):
@@ -440,7 +440,7 @@ def awaited(module):
     return result
 
 
-def waited_for(kind, batch):
+def describe_wait(kind, batch):
     """Return what the module waits for, as words."""
     if batch:
         return f"the moment when {', '.join(batch)} may be stopped (QS-RESTART-007)"
@@ -451,7 +451,7 @@ def waited_for(kind, batch):
     )
 
 
-def reassignments(module):
+def check_reassignments(module):
     """Return why no node is stopped while replicas are moved."""
     connections = module.connections
     try:
@@ -505,12 +505,12 @@ def read(module, facts, phase_seen, kind, only_start):
     return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted)
 
 
-def of_topics(reading):
+def health_of_topics(reading):
     """Return the function that returns the health with other topics, and with the stop of a broker."""
     return lambda found, stop: invariants.health(reading, found, stop)
 
 
-def leader_first(module, facts, min_isr, health, unhealthy):
+def choose_stuck_leader(module, facts, min_isr, health, unhealthy):
     """Return why no broker may be stopped now, and the stuck leader to restart first, as a dict, or None.
 
     `health(topics, stop)`: restart.troubles; `unhealthy`: its result for all topics.

@@ -153,18 +153,18 @@ def main():
 
 def binaries(module):
     """Return the first step: the order of the restarts."""
-    given, facts, in_zookeeper_mode = situation(module)
+    given, facts, in_zookeeper_mode = read_situation(module)
     hosts = upgrade.hosts_from_facts(facts["nodes"], given["homes"])
     finalized, announced, capped = {}, {}, []
     if not in_zookeeper_mode:
-        seen = gathered(module)
+        seen = collect_features(module)
         finalized, announced = seen["finalized"], levels.find_announced(facts["nodes"], seen["nodes"])
     refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized, announced)
     if refused:
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
     if not in_zookeeper_mode:
         wanted = upgrade.highest_level(given["to"], announced)
-        capped = of_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
+        capped = explain_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
     plan = upgrade.plan_binaries(hosts, given["to"], in_zookeeper_mode, upgrade.find_removed_keys(files, given["to"]))
     # A process that does not answer is restarted, whatever it runs
@@ -176,7 +176,7 @@ def binaries(module):
 
 def settled(module):
     """Return {} when every node runs the release; fail the module otherwise."""
-    given, facts, in_zookeeper_mode = situation(module)
+    given, facts, in_zookeeper_mode = read_situation(module)
     left = upgrade.explain_left(
         upgrade.hosts_from_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode
     )
@@ -189,7 +189,7 @@ def settled(module):
 
 def versions(module):
     """Return the second step: what raises the versions in use."""
-    given, facts, in_zookeeper_mode = situation(module)
+    given, facts, in_zookeeper_mode = read_situation(module)
     hosts = upgrade.hosts_from_facts(facts["nodes"], {})
     nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
     nothing["capped"] = []
@@ -217,7 +217,7 @@ def versions(module):
         before = ", ".join(sorted(set(due.values())))
         target = needed.rpartition(":")[2]
         return {**found, "ready": sorted(set(brokers) - set(due)), "protocol": target, "before": before}
-    seen = gathered(module)
+    seen = collect_features(module)
     refused = core_features.explain_unready(seen)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
@@ -226,13 +226,13 @@ def versions(module):
     if level <= now:
         return nothing
     before = core_features.name_of(core_features.METADATA_VERSION, now)
-    capped = of_registrations(module, facts, now, level)
+    capped = explain_registrations(module, facts, now, level)
     if capped and found["confirmed"]:
         module.fail_json(msg=f"{'. '.join(capped)}. Nothing was changed by this task.", capped=capped)
     return {**found, "metadata_version": level, "before": before, "capped": capped}
 
 
-def of_registrations(module, facts, now, wanted):
+def explain_registrations(module, facts, now, wanted):
     """Return which nodes that are gone keep metadata.version below `wanted`, as sentences."""
     if wanted <= now:
         return []
@@ -242,7 +242,7 @@ def of_registrations(module, facts, now, wanted):
     )
 
 
-def situation(module):
+def read_situation(module):
     """Return (parameters, facts, whether the cluster is in ZooKeeper mode). Fail during a migration."""
     facts = module.facts(partitions=False)
     detected = phase.detect(facts)
@@ -252,7 +252,7 @@ def situation(module):
     return module.params, facts, detected.phase == phase.ZK
 
 
-def gathered(module):
+def collect_features(module):
     """Return the features of every node (admin.features.collect)."""
     connections = module.connections
     controllers = [

@@ -269,10 +269,10 @@ def main():
         module.exit_json(**WORK[given["state"]](given))
     except ERRORS as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else str(error)
-        module.fail_json(msg=f"{message_ids.drop_full_stop(text)}.", cut=seen(given))
+        module.fail_json(msg=f"{message_ids.drop_full_stop(text)}.", cut=read_known(given))
 
 
-def seen(given):
+def read_known(given):
     """Return what is known of the cut on this host."""
     directory = cut_state.path_of(given)
     rules = firewall.count_rules(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
@@ -285,7 +285,7 @@ def seen(given):
     }
 
 
-def of_the_dead(given):
+def read_dead(given):
     """Return what the decision needs where a destination host is dead, was, or is there again."""
     directory = cut_state.path_of(given)
     record, order = cut_state.read_record(directory), cut_state.read_order(directory)
@@ -301,7 +301,7 @@ def of_the_dead(given):
 
 def read(given):
     """Return the host's state, and what prevents a cut."""
-    cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.read_values(given["config_file"])
+    cut_seen, values = {**read_known(given), **read_dead(given)}, own_zk_server.read_values(given["config_file"])
     members = steps.read_members(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
@@ -363,10 +363,10 @@ def begun(given):
     """Fence."""
     steps.carry_out(given, cut_host.begin)
     directory = cut_state.path_of(given)
-    return awaited(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
+    return await_state(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
 
 
-def ordered(given):
+def reject_order(given):
     """Refuse an order: the action plugin gives it."""
     raise cut_host.CutError(
         f"the state {given['state']} is reached by the action plugin alone. Nothing was changed (QS-ZKMOVE-014)"
@@ -375,39 +375,39 @@ def ordered(given):
 
 def healed(given):
     """Undo cut and fence."""
-    before = seen(given)
+    before = read_known(given)
     steps.carry_out(given, cut_host.heal)
-    return {"changed": bool(before["rules"]), "cut": seen(given)}
+    return {"changed": bool(before["rules"]), "cut": read_known(given)}
 
 
 def resumed(given):
     """Finish a promotion."""
     steps.carry_out(given, cut_host.resume)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 def suspended(given):
     """Keep a promotion from going on."""
     steps.carry_out(given, cut_host.suspend)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 def taken_back(given):
     """Undo a promotion."""
-    return {"changed": True, "moved": steps.carry_out(given, cut_host.take_back), "cut": seen(given)}
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.take_back), "cut": read_known(given)}
 
 
 def verified(given):
     """Note that the destination was verified."""
-    before = seen(given)
+    before = read_known(given)
     steps.carry_out(given, cut_host.verify)
-    return {"changed": not before["verified"], "cut": seen(given)}
+    return {"changed": not before["verified"], "cut": read_known(given)}
 
 
-def awaited(given, directory, wanted, *good):
+def await_state(given, directory, wanted, *good):
     """Wait for a state; return the result, or raise CutError if it is not a good one."""
     state = cut_state.wait_state(directory, wanted, given["timeout_s"])
-    found = seen(given)
+    found = read_known(given)
     if state in good:
         return {"changed": True, "cut": found}
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
@@ -419,27 +419,27 @@ def awaited(given, directory, wanted, *good):
 
 def cleaned(given):
     """Leave nothing of a cut."""
-    return {"changed": True, "moved": steps.carry_out(given, cut_host.clean), "cut": seen(given)}
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.clean), "cut": read_known(given)}
 
 
 def reserved(given):
     """Keep other runs that have read this host from a cut."""
     steps.carry_out(given, cut_host.reserve)
-    return {"changed": True, "cut": seen(given), "moves": given["moves"] + 1}
+    return {"changed": True, "cut": read_known(given), "moves": given["moves"] + 1}
 
 
 def added(given):
     """Join the ensemble that serves."""
     steps.carry_out(given, cut_host.add)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 WORK = {
     "read": read,
     "begun": begun,
-    "cut": ordered,
-    "promoted": ordered,
-    "open": ordered,
+    "cut": reject_order,
+    "promoted": reject_order,
+    "open": reject_order,
     "verified": verified,
     "healed": healed,
     "resumed": resumed,

@@ -198,17 +198,17 @@ def main():
     )
     work, failed = {
         "settings": (settings, "Nothing was changed"),
-        "read": (owners_read, "Nothing was cut"),
-        "cut": (checked, HEAL),
-        "promoted": (not_written_since, "The destination serves, and is not verified. Run again"),
+        "read": (read_owners, "Nothing was cut"),
+        "cut": (check, HEAL),
+        "promoted": (check_not_written, "The destination serves, and is not verified. Run again"),
     }[module.params["state"]]
     try:
         module.exit_json(changed=False, **work(module))
     except ERRORS as error:
-        module.fail_json(msg=f"the source could not be read: {why(error)}. {failed}. (QS-ZKMOVE-014)")
+        module.fail_json(msg=f"the source could not be read: {error_text(error)}. {failed}. (QS-ZKMOVE-014)")
 
 
-def why(error):
+def error_text(error):
     """Return an error as text."""
     if isinstance(error, zk_log.EphemeralsNeeded):
         return (
@@ -226,11 +226,11 @@ def settings(module):
     return {"settings": zk_host.settings(own_zk_server.read_values(config_file), zk_host.read_arguments(config_file))}
 
 
-def owners_read(module):
+def read_owners(module):
     """Return the owners of Kafka's ephemeral znodes. Fail the module if the check could not be made on this host."""
     given = module.params
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    status = servers_of(given, connect)
+    status = collect_servers(given, connect)
     leader_zxid(status)
     snapshots, logs = directories(given)
     try:
@@ -247,7 +247,7 @@ def owners_read(module):
     return {"owners": owners, "owners_zxid": zxid}
 
 
-def checked(module):
+def check(module):
     """Return the verdict of a cut. Fail the module with all that is against the promotion."""
     given, began = module.params, time.monotonic()
     given["until"] = began + given["left_s"] - MARGIN_S
@@ -266,7 +266,7 @@ def checked(module):
             "the cut"
         )
     last = {host: int(given["hosts"][host]["last"]) for host in given["expected"]}
-    found = exact(given, last) if given["config_file"] else bounded(given, last)
+    found = find_lacking(given, last) if given["config_file"] else find_behind(given, last)
     if time.monotonic() >= given["until"]:
         # The hosts may serve as observers again, and what the source has logged since is no finding
         module.fail_json(
@@ -285,7 +285,7 @@ def checked(module):
     }
 
 
-def not_written_since(module):
+def check_not_written(module):
     """Return that there is no problem. Fail the module with a write to the source that the destination lacks."""
     given = module.params
     chroot = parse_zookeeper_connect(given["zookeeper_connect"]).chroot
@@ -304,11 +304,11 @@ def not_written_since(module):
     return {"exact": True, "notes": []}
 
 
-def exact(given, last):
+def find_lacking(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
     snapshots, logs = directories(given)
-    cut = leader_zxid(servers_of(given, connect), zk_files.last_zxid(snapshots, logs))
+    cut = leader_zxid(collect_servers(given, connect), zk_files.last_zxid(snapshots, logs))
     while True:  # a follower logs a transaction a moment later than its leader
         logged = zk_files.last_zxid(snapshots, logs)
         if logged >= cut or time.monotonic() >= given["until"]:
@@ -339,7 +339,7 @@ def directories(given):
     return own_zk_server.directories(own_zk_server.read_values(given["config_file"]))
 
 
-def servers_of(given, connect):
+def collect_servers(given, connect):
     """Return the status of all source servers."""
     return zk_servers.collect(connect.servers, security(given).ssl_context(), given["timeout"])
 
@@ -361,10 +361,10 @@ def leader_zxid(status, own=0):
     return ensemble_cut.leader_zxid(status) or own
 
 
-def bounded(given, last):
+def find_behind(given, last):
     """Return which destination servers are behind the subtree's highest zxid."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    leader = leader_zxid(servers_of(given, connect))
+    leader = leader_zxid(collect_servers(given, connect))
     if all(zxid >= leader for zxid in last.values()):
         return []
     left = max(given["until"] - time.monotonic(), 0.1)

@@ -145,10 +145,10 @@ def main():
             "budget_s": {"type": "float", "default": 0},
         }
     )
-    module.run(lambda: planned(module))
+    module.run(lambda: plan_cut(module))
 
 
-def planned(module):
+def plan_cut(module):
     """Return the plan. Fail the module with all that is against the cut."""
     given = module.params
     security = ZkSecurity.from_options(given["zookeeper_client"])
@@ -162,10 +162,10 @@ def planned(module):
             cons[str(server)] = zk_wire.four_letter(server, "cons", given["timeout"], context)
         except zk_wire.WireError as error:
             notes.append(f"the clients of source server {server} are unknown: {error}")
-    found = ensemble_cut.check_ready(given["hosts"], status, caught_up(module, context, status))
+    found = ensemble_cut.check_ready(given["hosts"], status, await_caught_up(module, context, status))
     found += list(ensemble_cut.source_clients(cons, addresses(brokers)))
     ids = {int(number) for number in given["destination_servers"]}
-    found += list(ensemble_cut.foreign_sessions(sessions(module), ids))
+    found += list(ensemble_cut.foreign_sessions(read_sessions(module), ids))
     destination = parse_zookeeper_connect(given["destination_connect"])
     creators = zk_servers.collect_creators(destination.servers, security, given["timeout"])
     found += list(ensemble_move.foreign_servers(creators, ids))
@@ -201,7 +201,7 @@ def planned(module):
     }
 
 
-def caught_up(module, context, status):
+def await_caught_up(module, context, status):
     """Wait until every destination server has processed what the source's leader had; return {server: zxid} of those
     that have not in time, or do not answer."""
     wanted = ensemble_cut.leader_zxid(status)
@@ -215,7 +215,7 @@ def caught_up(module, context, status):
         time.sleep(0.1)
 
 
-def sessions(module):
+def read_sessions(module):
     """Return {path: session} of Kafka's ephemeral znodes that are known."""
     found = {path: int(session) for path, session in (module.params["owners"] or {}).items()}
     with cluster.connect_zookeeper(module.connections) as client:

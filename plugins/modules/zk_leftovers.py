@@ -80,10 +80,10 @@ def main():
             "destination_servers": {"type": "dict", "required": True},
         }
     )
-    module.run(lambda: done(module))
+    module.run(lambda: run(module))
 
 
-def done(module):
+def run(module):
     """Return the result, or fail the module."""
     given, connections = module.params, module.connections
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
@@ -96,7 +96,7 @@ def done(module):
         require_own_ensemble(module, client, connect.servers)
         reader = zookeeper.Reader(client, timeout=connections.timeout)
         reader.zxid()  # a follower may be behind
-        found = {top: list(reader.tree(top)) for top in tops(client, connect.chroot)}
+        found = {top: list(reader.tree(top)) for top in find_tops(client, connect.chroot)}
         listed = [
             {"path": top, "znodes": len(nodes), "bytes": sum(len(node.data or b"") for node in nodes)}
             for top, nodes in sorted(found.items())
@@ -112,7 +112,7 @@ def done(module):
     return {"changed": bool(listed), "leftovers": listed, "diff": diff}
 
 
-def tops(client, chroot):
+def find_tops(client, chroot):
     """Return the topmost paths that are leftovers."""
     names = chroot.strip("/").split("/")
     found = []

@@ -182,7 +182,7 @@ def main():
     cuts = {host: (answer or {}).get("cut") or {} for host, answer in given["hosts"].items()}
     decision = ensemble_move.decide(cuts, given["direction"], dead, given["cleaned"])
     try:
-        findings = decision.findings or unlike(given, dead)
+        findings = decision.findings or check_inventory(given, dead)
     except (AddressError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     if findings and given["direction"] != ensemble_move.NONE:
@@ -203,7 +203,7 @@ def main():
     )
 
 
-def unlike(given, dead):
+def check_inventory(given, dead):
     """Return where the hosts, the servers and the connect string are not one set."""
     if given["direction"] == ensemble_move.NONE:
         return []

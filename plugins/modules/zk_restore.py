@@ -227,7 +227,7 @@ def compare_or_restore(module, client):
             "and permissions would be brought back. Nothing was restored. Run quorumshift.kafka.restore_zookeeper "
             "without quorumshift_restore_token: it lists them (QS-COPY-004)"
         )
-    troubles = appeared(restore, given["known"])
+    troubles = explain_change(restore, given["known"])
     if troubles:
         module.fail_json(msg=troubles)
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
@@ -246,7 +246,7 @@ def admitted(module):
     return gates.make_token("before_revert", seen.phase, module.params["run"], facts, brokers)
 
 
-def appeared(restore, known):
+def explain_change(restore, known):
     """Return why the tree is not the one that was planned, None if it is."""
     alive, new = restore.alive(), sorted(set(restore.later) - set(known))
     if alive:

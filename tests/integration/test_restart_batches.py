@@ -163,7 +163,9 @@ def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition
         # The replica that is added is out of sync, which keeps the batch up as well
         moving = admission(nodes, connections, "b1", accept=[word])
         assert admin.in_flight() and not moving["done"] and "gate_token" not in moving, moving
-        found = rolling_restart.reassignments(SimpleNamespace(connections=connections, params={"cluster_id": None}))
+        found = rolling_restart.check_reassignments(
+            SimpleNamespace(connections=connections, params={"cluster_id": None})
+        )
         assert found[0].startswith("1 partitions are being reassigned: single-0")
         assert admin.reassign({("single", 0): None}) == {("single", 0): None}
         servers.wait_for(lambda: not admin.in_flight(), 60, "the reassignment to be cancelled")

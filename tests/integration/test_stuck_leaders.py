@@ -125,7 +125,7 @@ def admission(connections):
         def health(topics, stop):
             return cluster_health.troubles(topics, {TOPIC: 1}, [1, 2], (), stop, [])
 
-        return rolling_restart.leader_first(module, facts, {TOPIC: 1}, health, health(facts["topics"], None))
+        return rolling_restart.choose_stuck_leader(module, facts, {TOPIC: 1}, health, health(facts["topics"], None))
 
     return admits
 

@@ -45,7 +45,7 @@ class Module:
 
 
 def admit(facts, kind="kraft", batch=("b1",), **more):
-    return rolling_restart.awaited(Module(facts, kind, list(batch), **more))
+    return rolling_restart.await_batch(Module(facts, kind, list(batch), **more))
 
 
 def unresponsive(facts, host, state):
@@ -109,7 +109,7 @@ def test_the_phase_is_required_for_a_start_as_well():
 def test_a_token_for_a_stuck_leader_permits_that_leaders_restart_alone(monkeypatch):
     facts = recorded.facts("reverting_migration_gone")
     partition(facts, ids(facts, "b1", "b2"), ids(facts, "b2"))
-    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b2"}))
+    monkeypatch.setattr(rolling_restart, "choose_stuck_leader", lambda *_given: ([], {"host": "b2"}))
     result = admit(facts, "zk")
     assert result["done"] and result["first"] == {"host": "b2"} and list(result["gate_token"]["hosts"]) == ["b2"]
 
@@ -218,7 +218,7 @@ def test_a_controller_is_not_stopped_while_a_partition_is_offline():
 def together(facts, **given):
     module = Module(facts, None, [], state="batches")
     module.params.update({"canary": None, "concurrency": 3, "since": 0, "ready": [], **given})
-    return rolling_restart.together(module)
+    return rolling_restart.find_together(module)
 
 
 def racked(facts, racks=()):
@@ -280,7 +280,7 @@ def test_batches_cannot_be_planned_without_metadata_or_for_a_wrong_canary():
 
 @pytest.fixture
 def unmoved(monkeypatch):
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: [])
 
 
 def in_sync(facts, *isr):
@@ -305,11 +305,11 @@ def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):
     facts = in_sync(recorded.facts("hybrid"))
     module = Module(facts, "kraft", ["b1", "b2"])
     module.known_min_isr = {"orders": 2}
-    result = rolling_restart.awaited(module)
+    result = rolling_restart.await_batch(module)
     assert not result["done"] and "gate_token" not in result
     assert result["troubles"][0].startswith("the batch cannot stop at once: orders-0 (1 of 3 replicas in sync left")
     module.params["batch"] = ["b1"]
-    assert rolling_restart.awaited(module)["done"]
+    assert rolling_restart.await_batch(module)["done"]
 
 
 def test_a_broker_that_died_outside_of_the_batch_keeps_the_whole_batch_up(unmoved):
@@ -339,7 +339,7 @@ def test_the_last_brokers_in_migration_mode_do_not_restart_at_once(down, unmoved
 def test_a_stuck_leader_is_restarted_before_a_batch_of_several_and_never_with_it(monkeypatch, unmoved):
     facts = recorded.facts("reverting_migration_gone")
     partition(facts, ids(facts, "b1", "b3"), ids(facts, "b3"))
-    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b3"}))
+    monkeypatch.setattr(rolling_restart, "choose_stuck_leader", lambda *_given: ([], {"host": "b3"}))
     result = admit(facts, "zk", ["b1", "b2"])
     assert result["done"] and result["first"] == {"host": "b3"} and list(result["gate_token"]["hosts"]) == ["b3"]
     with pytest.raises(Failed, match="b3 takes no replica back in sync, and restarts alone"):
@@ -352,8 +352,8 @@ def test_a_stuck_leader_is_restarted_before_a_batch_of_several_and_never_with_it
 def plain(facts, *batch, in_flight=(), monkeypatch=None):
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", list(batch))
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: list(in_flight))
-    return rolling_restart.awaited(module)
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: list(in_flight))
+    return rolling_restart.await_batch(module)
 
 
 def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):
@@ -465,11 +465,11 @@ def test_a_plan_of_hours_ago_says_nothing_about_min_isr(kind, monkeypatch, unmov
     """An operator has raised min.insync.replicas since the plan was made."""
     facts = in_sync(recorded.facts("zk" if kind == "restart_broker" else "hybrid"))
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: [])
     module = Module(facts, kind, ["b1", "b2"])
     module.params["plan"] = {"min_isr": {"orders": 1}}
     module.known_min_isr = {"orders": 2}
-    assert any("orders-0" in text for text in rolling_restart.awaited(module)["troubles"])
+    assert any("orders-0" in text for text in rolling_restart.await_batch(module)["troubles"])
 
 
 @pytest.mark.parametrize("name", ["zk", "finalized"])
@@ -477,10 +477,10 @@ def test_a_run_without_a_batch_settles_in_the_brokers_health(name):
     facts = in_sync(recorded.facts(name))
     module = Module(facts, "restart_controller", [], "settled")
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
-    result = rolling_restart.awaited(module)
+    result = rolling_restart.await_batch(module)
     assert result["done"], result["troubles"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2"))
-    assert not rolling_restart.awaited(Module(facts, "restart_broker", [], "settled"))["done"]
+    assert not rolling_restart.await_batch(Module(facts, "restart_broker", [], "settled"))["done"]
 
 
 def dead(facts, host):

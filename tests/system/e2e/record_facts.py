@@ -275,7 +275,7 @@ def copy(testbed: Testbed) -> None:
     """The inputs of the copy's comparison: counts of ZooKeeper's metadata before and after it, and the transaction."""
     files = pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).glob("*/*/copy-expected.json")
     before = json.loads(max(files, key=lambda path: path.stat().st_mtime).read_text())["counted"]
-    after = initial_copy.counted(types.SimpleNamespace(connections=testbed.connections()))
+    after = initial_copy.count_records(types.SimpleNamespace(connections=testbed.connections()))
     facts = json.loads(gzip.decompress((FACTS / "hybrid.json.gz").read_bytes()))
     log = phase.longest_log(phase.controllers(facts))
     save("copy", {"before": before, "after": after, "transactions": log["zk_migration_transactions"]}, all_topics=True)

@@ -50,7 +50,7 @@ def run(monkeypatch):
     def result_of(module, facts, **options):
         monkeypatch.setattr(probe_module.cluster, "collect", lambda *_given: recorded.facts(facts))
         monkeypatch.setattr(
-            kraft_preflight, "collected", lambda _module: preflight_facts.collected(facts, controller_config={})
+            kraft_preflight, "collect", lambda _module: preflight_facts.collected(facts, controller_config={})
         )
         with patch_module_args({"bootstrap_servers": ["b1:9094"], **options}), pytest.raises(Exited) as exited:
             module.main()
