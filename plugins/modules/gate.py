@@ -159,7 +159,7 @@ def main():
         module.fail_json(msg=f"gate {given['gate']} stays closed: {refused}. Nothing was changed. (QS-VERIFY-002)")
 
     def work():
-        def gather():
+        def collect():
             facts = module.facts()
             detected = phase.detect(facts)
             topics = facts["topics"]
@@ -196,7 +196,7 @@ def main():
 
         gate = gates.GATES[given["gate"]]
         result = module.wait(
-            gather, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) (QS-GATE-002)"
+            collect, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) (QS-GATE-002)"
         )
         if not result["done"]:
             result.pop("gate_token", None)

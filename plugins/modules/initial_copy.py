@@ -130,7 +130,7 @@ def awaited(module):
             cache["down"] = phase.find_silent_controllers(module.facts(partitions=False))
         return cache["down"]
 
-    def gather():
+    def collect():
         with cluster.connect_zookeeper(module.connections) as client:
             require_same_cluster(module, client)
             seen = zookeeper.read_migration_znodes(client, module.connections.timeout)
@@ -145,7 +145,7 @@ def awaited(module):
             return [f"/migration is at {offset} and has not changed yet (QS-COPY-001)", *stopped()], {}
         return [], {"offset": offset}
 
-    result = module.wait(gather, 0, module.params["timeout_s"], "the initial copy (QS-COPY-001)")
+    result = module.wait(collect, 0, module.params["timeout_s"], "the initial copy (QS-COPY-001)")
     result["carry"]["seen"] = first
     return {**result, "counted": count_records(module)} if result["done"] else result
 

@@ -159,10 +159,10 @@ def update_features(module, admin, connections):
     given = module.params
     more = [parse_host_port(text) for text in given["controllers"]]
 
-    def gather():
+    def collect():
         return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
 
-    found = gather()
+    found = collect()
     supported, static = features.supported_ranges(found), bool(found["static_voters"])
     levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
     changes = core_features.updates(levels, found["finalized"])
@@ -180,7 +180,7 @@ def update_features(module, admin, connections):
         began = time.monotonic()
         while True:
             admin.refresh()
-            found = gather()
+            found = collect()
             behind = core_features.find_behind(found["nodes"], levels, after)
             waited = round(time.monotonic() - began, 3)
             if not behind:

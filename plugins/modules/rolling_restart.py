@@ -395,7 +395,7 @@ def await_batch(module):
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
 
-    def gather():
+    def collect():
         facts = module.facts()
         detected = phase.detect(facts)
         batch = batches.find_hosts_to_restart(facts, kind, planned_batch)
@@ -433,7 +433,7 @@ def await_batch(module):
         return troubles, {**result, **more}
 
     what = describe_wait(kind, planned_batch)
-    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    result = module.wait(collect, given["stable_s"], given["timeout_s"], what)
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or kind.without_quorum)):
         result.pop("gate_token", None)

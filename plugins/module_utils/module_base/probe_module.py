@@ -121,10 +121,10 @@ class ProbeModule(AnsibleModule):
             )
         self.exit_json(**{"changed": False, **result})
 
-    def wait(self, gather: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
-        """Wait in slices until `gather` finds no trouble for `stable_s` without a break, at most for `bound_s`.
+    def wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
+        """Wait in slices until `collect` finds no trouble for `stable_s` without a break, at most for `bound_s`.
 
-        `gather` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
+        `collect` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
         and `carry` for the next call. After `bound_s`, fail the module with what was seen last and the result's `do`.
         """
         carry = dict(self.params["carry"])
@@ -132,7 +132,7 @@ class ProbeModule(AnsibleModule):
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
             try:
-                troubles, result = gather()
+                troubles, result = collect()
             except (ZooKeeperError, topics.KafkaException) as error:
                 troubles, result = [error_text(error)], {}
             now = time.time()
@@ -149,7 +149,7 @@ class ProbeModule(AnsibleModule):
                     msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen} (QS-GATE-001)",
                     waited_s=round(now - began, 3),
                 )
-            # The last seconds are waited for here, because another call would begin by gathering everything again.
+            # The last seconds are waited for here, because another call would begin by collecting everything again.
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
                 progress = f"waits for {what}: {seen} ({now - began:.0f} s)"
