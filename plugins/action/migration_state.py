@@ -230,7 +230,7 @@ class ActionModule(QuorumshiftAction):
     def _newest(nodes, session):
         """Return the newest run lock, and whether its run is at work (None if unknown)."""
         newest = run_lock.find_newest(nodes, session["cluster_id"] or "")
-        return newest, process_identity.alive((newest or {}).get("process"))
+        return newest, process_identity.is_alive((newest or {}).get("process"))
 
     def _show(self, result, facts, target, newest, doubts, took, passed):
         """Print the screen of `status`, with what became of the run's plan before it."""

@@ -39,7 +39,9 @@ class ActionModule(QuorumshiftAction):
         node = nodes[self.host]
         if not node["reached"] or not (required or paths.is_not_begun(nodes)):
             return {"skipped": True, "changed": False}
-        content = file_changes.of_controller(self, self.host) if node["role"] == "controller" and not required else {}
+        content = (
+            file_changes.controller_properties(self, self.host) if node["role"] == "controller" and not required else {}
+        )
         wanted = paths.targets(self.host, nodes, content.get("zookeeper.connect"))
         args.setdefault(
             "targets", [target for target in wanted if target["kind"] == "controller"] if required else wanted

@@ -58,7 +58,7 @@ class ActionModule(QuorumshiftAction):
         args.update(
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",
-            **(self._changes_of_repair() if repair else file_changes.of_restart(self, kind, self.host)),
+            **(self._changes_of_repair() if repair else file_changes.restart_options(self, kind, self.host)),
         )
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
@@ -98,7 +98,7 @@ class ActionModule(QuorumshiftAction):
         """
         file = (self.facts_of(self.host).get("quorumshift_node") or {}).get("file") or {}
         if file.get("mode") == "zk_migration":
-            return file_changes.of_restart(self, "zk_migration", self.host)
+            return file_changes.restart_options(self, "zk_migration", self.host)
         return {"node_id": int(self.nodes()[self.host]["node_id"])}
 
     def _keep(self, args: dict, result: dict, kind: str) -> None:

@@ -40,14 +40,14 @@ class ActionModule(QuorumshiftAction):
         """Return the lock for this host, and for the arbiter the one that must still be there."""
         decided = self.session["run_lock"]
         lock = {
-            **process_identity.me(),
+            **process_identity.own_identity(),
             "number": decided["number"],
             "run": self.session["run"],
             "direction": decided["direction"],
             "target": decided["target"],
             "excluded": decided["excluded"],
             "since": time.time(),
-            "playbook": process_identity.playbook(),
+            "playbook": process_identity.playbook_name(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

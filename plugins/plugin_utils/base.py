@@ -413,7 +413,7 @@ class QuorumshiftAction(ActionBase):
         node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(host, self._variables_of(host).get("quorumshift_gathered"))
+            node["error"] = explain_unread(host, self._variables_of(host).get("quorumshift_gathered"))
             node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
             if node.get("node_id") is None:
@@ -442,15 +442,15 @@ def number(value: Any) -> Any:
     return int(value) if re.fullmatch(r"-?\d+", str(value).strip()) else value
 
 
-def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
+def explain_unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
         return "--limit or --start-at-task excluded it (QS-PHASE-006)"
-    said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
+    said = format_reason(host, gathered.get("unread") or gathered.get("msg", ""))
     return said if gathered.get("unreachable") else f"its facts could not be read: {said} (QS-PHASE-006)"
 
 
-def reason(host: str, text: Any) -> str:
+def format_reason(host: str, text: Any) -> str:
     """Return what a module or a connection says of a host, in one line, without its name and Ansible's own words."""
     said = message_ids.drop_full_stop(" ".join(str(text).split()))
     return _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))

@@ -69,14 +69,14 @@ def _lines(action: QuorumshiftAction, kind: str, host: str) -> list[str]:
     before = dict(file.get("properties") or {})
     for earlier in transitions.earlier_kinds(kind):
         if file.get("mode") != earlier.after:
-            before = _applied(before, file_changes.of_restart(action, earlier.name, host, before))
-    changes = file_changes.of_restart(action, kind, host, before)
+            before = _apply(before, file_changes.restart_options(action, earlier.name, host, before))
+    changes = file_changes.restart_options(action, kind, host, before)
     if "content" in changes:
         return [f"new file: {len(changes['content'])} keys, derived from the brokers' files"]
     return planning_screen.file_lines(before, changes["changes"], is_secret)
 
 
-def _applied(before: dict, changes: dict) -> dict:
+def _apply(before: dict, changes: dict) -> dict:
     if "content" in changes:
         return changes["content"]
     after = {**before, **changes["changes"]}

@@ -153,7 +153,7 @@ def parse(text: str) -> tuple[list[dict], int]:
 
 def story_of(recorded: Recorded) -> Story:
     """Return a run's story."""
-    events, warnings = _placed(event for event in recorded.events if event.get("name") not in _MARKS)
+    events, warnings = _place(event for event in recorded.events if event.get("name") not in _MARKS)
     if recorded.unreadable:
         warnings.append(f"{_count(recorded.unreadable, 'line')} of the journal could not be read")
     start = min((event["_start"] for event in events), default=None)
@@ -220,7 +220,7 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
+def _place(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
     """Return the events with `_start` and `_end` on one monotonic clock, and a warning for each clock error."""
     placed, warnings, shift, last = [], [], 0.0, None
     for event in events:
@@ -230,7 +230,7 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
         if event["kind"] != "restart":
             if last is not None and start + shift < last - _SLACK_S:
                 back = last - start - shift
-                warnings.append(f"the control node's clock went back {duration(back)} before {_called(event)}")
+                warnings.append(f"the control node's clock went back {duration(back)} before {_playbook_of(event)}")
                 shift += back
             moved = shift
             last = max(last or 0.0, start + shift)
@@ -261,7 +261,7 @@ def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
     return off
 
 
-def _called(event: Mapping) -> str:
+def _playbook_of(event: Mapping) -> str:
     return f"{event['kind']} {event.get('name')}"
 
 
@@ -366,10 +366,10 @@ def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float,
 def _details(event: Mapping) -> dict[str, str]:
     """Return an event's other values as text, without empty ones."""
     details = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
-    return dict(_as_text(key, value) for key, value in details.items() if value is not None and value != [])
+    return dict(_format_detail(key, value) for key, value in details.items() if value is not None and value != [])
 
 
-def _as_text(key: str, value: object) -> tuple[str, str]:
+def _format_detail(key: str, value: object) -> tuple[str, str]:
     if key.endswith("_s") and isinstance(value, (int, float)):
         key, value = key[: -len("_s")], f"{value:.1f} s"
     return key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -418,7 +418,7 @@ def _last(events: list[dict]) -> str:
         return f"the restart of {last.get('host')} ({last.get('name')}), {last.get('outcome')}"
     if last.get("name") == ADMITTED:
         return f"the admission of {', '.join(map(str, items(last.get('hosts'))))}"
-    return _called(last)
+    return _playbook_of(last)
 
 
 def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:

@@ -62,7 +62,7 @@ def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
             for host in hosts
         ]
     else:
-        packed = _packed(story.restarts)
+        packed = _pack(story.restarts)
         result += [
             Row("restarts" if not number else "", _lane(axis, under, lane, PACKED_PX))
             for number, lane in enumerate(packed)
@@ -148,7 +148,7 @@ def _outcome(axis: _Axis, restart: Restart, y: float) -> Markup:
     return Markup('<text {} y="{}">✕ {}</text>').format(where, y, restart.outcome)
 
 
-def _packed(restarts: Sequence[Restart]) -> list[list[Restart]]:
+def _pack(restarts: Sequence[Restart]) -> list[list[Restart]]:
     """Return the restarts in as few rows as possible, without overlaps."""
     lanes: list[list[Restart]] = []
     for restart in sorted(restarts, key=lambda restart: restart.start):

@@ -131,14 +131,14 @@ def test_unreadable_run_lock_is_reported_with_its_file(tmp_path):
 def test_process_is_alive_until_it_ends():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     process = process_identity.process(child.pid)
-    assert process_identity.alive(process) is True
-    assert process_identity.alive({**process, "started": process["started"] + 1}) is False  # the pid was reused
+    assert process_identity.is_alive(process) is True
+    assert process_identity.is_alive({**process, "started": process["started"] + 1}) is False  # the pid was reused
     child.communicate(b"\n")
-    assert process_identity.alive(process) is False
+    assert process_identity.is_alive(process) is False
 
 
 def test_process_of_another_machine_or_container_is_unknown():
     process = process_identity.process(os.getpid())
-    assert process_identity.alive({**process, "pid_namespace": "pid:[1]"}) is None
-    assert process_identity.alive({**process, "boot_id": "other"}) is None
-    assert process_identity.alive(None) is None
+    assert process_identity.is_alive({**process, "pid_namespace": "pid:[1]"}) is None
+    assert process_identity.is_alive({**process, "boot_id": "other"}) is None
+    assert process_identity.is_alive(None) is None
