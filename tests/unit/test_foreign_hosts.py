@@ -62,7 +62,7 @@ def options(tmp_path, module):
 
 
 def contents(path):
-    return {str(one): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
+    return {str(file): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 @pytest.mark.parametrize("module", ["service_stop", "run_lock", "controller_wipe", "node_restart"])

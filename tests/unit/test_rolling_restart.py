@@ -120,7 +120,7 @@ def test_a_batch_of_two_controllers_is_rejected():
 
 
 def caught_up(facts):
-    facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
+    facts["quorum"]["high_watermark"] = min(voter["log_end_offset"] for voter in facts["quorum"]["voters"])
     return facts
 
 
@@ -194,8 +194,8 @@ def test_a_broker_that_trails_keeps_the_next_one_up():
     facts = recorded.facts("hybrid")
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     (number,) = ids(facts, "b2")
-    for one in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
-        one["caught_up_ms"] = 1_795_000_000_000 - (60_000 if one["id"] == number else 0)
+    for replica in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
+        replica["caught_up_ms"] = 1_795_000_000_000 - (60_000 if replica["id"] == number else 0)
     assert admit(facts)["troubles"][0].startswith(f"broker {number} has not caught up with the quorum's leader for")
 
 
@@ -224,10 +224,10 @@ def together(facts, **given):
 def racked(facts, racks=()):
     """Give brokers these racks, and no other ones, in their registrations."""
     for node in facts["nodes"].values():
-        for number, one in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
-            one["rack"] = dict(racks).get(number)
-    for number, one in (facts["zookeeper"].get("broker_ids") or {}).items():
-        one["rack"] = dict(racks).get(number)
+        for number, broker in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
+            broker["rack"] = dict(racks).get(number)
+    for number, broker in (facts["zookeeper"].get("broker_ids") or {}).items():
+        broker["rack"] = dict(racks).get(number)
     return facts
 
 
@@ -236,7 +236,7 @@ def test_brokers_that_share_no_partition_are_in_one_batch_and_controllers_are_no
     found = together(facts)
     assert found["brokers"]["batches"] == [["b1", "b2", "b3"]]
     assert [len(batch) for batch in found["controllers"]["batches"]] == [1] * len(found["controllers"]["batches"])
-    leader = next(host for host, one in facts["nodes"].items() if one["node_id"] == facts["quorum"]["leader_id"])
+    leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
     assert found["controllers"]["batches"][-1] == [leader]
 
 
@@ -285,8 +285,8 @@ def unmoved(monkeypatch):
 
 def in_sync(facts, *isr):
     facts = partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, *(isr or ("b1", "b2", "b3"))))
-    for one in facts["quorum"].get("voters", []) + facts["quorum"].get("observers", []):
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in facts["quorum"].get("voters", []) + facts["quorum"].get("observers", []):
+        replica["caught_up_ms"] = 1_795_000_000_000
     return facts
 
 
@@ -389,7 +389,7 @@ class Admin:
         self.partitions = {("t", 0): None}
 
     def configs(self, resources, _keys):
-        return {one: values for one, values in self.configured.items() if one in resources}
+        return {resource: values for resource, values in self.configured.items() if resource in resources}
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch)
     def configs(self, resources, _keys):
         if (4, "1") in resources:
             raise rolling_restart.WireError("b1:9092", "no answer")
-        return {one: values for one, values in self.configured.items() if one in resources}
+        return {resource: values for resource, values in self.configured.items() if resource in resources}
 
     monkeypatch.setattr(Admin, "configs", configs)
     module = Module(recorded.facts("zk"), "restart_broker", [], "planned")

@@ -418,7 +418,7 @@ def test_a_restart_of_a_migration_never_reverts_to_what_an_upgrade_had(made, kil
     lives()
     directory = str(node.state_dir / "cluster")
     assert auto_revert.find_left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
-    for kind in [one.name for one in transitions.KINDS.values() if not one.is_plain]:
+    for kind in [kind_row.name for kind_row in transitions.KINDS.values() if not kind_row.is_plain]:
         assert auto_revert.find_left(node.spec(kind=kind), directory) == auto_revert.Earlier()
 
 

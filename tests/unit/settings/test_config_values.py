@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
 
 
 @pytest.mark.parametrize(
-    ("key", "one", "other", "same"),
+    ("key", "value", "other", "same"),
     [
         ("delete.topic.enable", "true ", "TRUE", True),
         ("delete.topic.enable", "true", "false", False),
@@ -30,8 +30,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
         ("broker.rack", "r\x85", "r", False),  # a blank to Python alone
     ],
 )
-def test_values_that_are_the_same_to_kafka(key, one, other, same):
-    assert (config_values.comparable_value(key, one) == config_values.comparable_value(key, other)) is same
+def test_values_that_are_the_same_to_kafka(key, value, other, same):
+    assert (config_values.comparable_value(key, value) == config_values.comparable_value(key, other)) is same
 
 
 def test_log_directories_of_a_file_that_names_none_are_kafkas_default():

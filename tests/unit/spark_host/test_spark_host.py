@@ -89,7 +89,7 @@ def test_a_small_and_a_read_only_file_system(tmp_path):
 def test_directories_of_the_environment_are_read(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/a,{tmp_path}/b")
     facts = read(directories=["/tmp"])
-    assert [one["path"] for one in facts.spark["directories"]] == ["/tmp", f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert [directory["path"] for directory in facts.spark["directories"]] == ["/tmp", f"{tmp_path}/a", f"{tmp_path}/b"]
 
 
 def test_files_of_zookeeper_that_are_not_there(tmp_path):

@@ -158,7 +158,7 @@ def test_throttles_are_those_of_kafkas_tool_and_keep_what_is_there():
     for alive in ((1, 2, 3), (1, 3)):  # a broker that is not alive takes no config
         assert reassignment.throttles([step_of([3, 1], [1, 2])], 10, current, alive) == {
             (TOPIC, "t"): {LEADER_REPLICAS: "0:1,0:2,5:1"},
-            **{(BROKER, str(one)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for one in alive},
+            **{(BROKER, str(broker)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for broker in alive},
         }
     assert reassignment.throttles([step_of([2, 1], [1, 2])], 10, {}, (1, 2)) == {}
 
@@ -196,7 +196,7 @@ def test_throttles_that_the_record_lacks_are_foreign():
         RATE: {LEADER_RATE: "10", FOLLOWER_RATE: "10"},
         (TOPIC, "t"): {FOLLOWER_REPLICAS: "*", "retention.ms": "1"},
     }
-    assert [str(one) for one in reassignment.find_foreign_throttles(record, current)] == [
+    assert [str(throttle) for throttle in reassignment.find_foreign_throttles(record, current)] == [
         "topic t: follower.replication.throttled.replicas=*",
         "broker 1: follower.replication.throttled.rate=10",
     ]
@@ -229,8 +229,8 @@ def test_a_left_throttle_is_found_also_without_its_other_half(configs, slow):
     assert reassignment.find_throttled_topics(configs) == slow
     seen, do, in_effect = reassignment.report_left_throttles(configs, "b1:9092")
     assert in_effect == bool(slow) and ("nothing down yet" in seen) == (not slow)
-    for one in reassignment.find_throttles(configs):
-        assert str(one) in seen and f"--delete-config {one.key}" in do
+    for throttle in reassignment.find_throttles(configs):
+        assert str(throttle) in seen and f"--delete-config {throttle.key}" in do
     assert reassignment.report_left_throttles({RATE: {}, (TOPIC, "t"): {"retention.ms": "5"}}, "b1:9092") is None
 
 
@@ -288,10 +288,10 @@ def test_plans_keep_racks_and_move_one_replica_of_a_partition(seed):
     broker = 1 + seed % len(racks)
 
     def spread(replicas):
-        return len({racks[one] or one for one in replicas})
+        return len({racks[replica] or replica for replica in replicas})
 
     drained = reassignment.drain(broker, assignments, racks)
-    assert set(drained) == {one for one, replicas in assignments.items() if broker in replicas}
+    assert set(drained) == {partition for partition, replicas in assignments.items() if broker in replicas}
     _broker, added = reassignment.add(broker, assignments, racks)
     for moved in (drained, added):
         for partition, replicas in moved.items():
@@ -300,9 +300,9 @@ def test_plans_keep_racks_and_move_one_replica_of_a_partition(seed):
             assert sum(1 for old, new in zip(before, replicas) if old != new) == 1
     for partition, replicas in drained.items():
         best = max(
-            spread([other if one == broker else one for one in assignments[partition]])
+            spread([other if replica == broker else replica for replica in assignments[partition]])
             for other in racks
             if other not in assignments[partition]
         )
         assert broker not in replicas and (spread(replicas) == best or None in racks.values())
-    assert all(spread(replicas) >= spread(assignments[one]) for one, replicas in added.items())
+    assert all(spread(replicas) >= spread(assignments[partition]) for partition, replicas in added.items())

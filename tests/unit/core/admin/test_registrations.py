@@ -15,7 +15,10 @@ MV = "metadata.version"
 
 def log(end, brokers, controllers):
     def registered(ids, offset):
-        return {str(one): {"registered_offset": offset + one, "features": {MV: levels}} for one, levels in ids.items()}
+        return {
+            str(node_id): {"registered_offset": offset + node_id, "features": {MV: levels}}
+            for node_id, levels in ids.items()
+        }
 
     return {"log_end_offset": end, "brokers": registered(brokers, 100), "controllers": registered(controllers, 200)}
 

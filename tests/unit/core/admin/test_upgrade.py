@@ -49,7 +49,7 @@ def test_a_node_that_reverted_or_is_down_is_named_in_both_directions(zookeeper):
 
 
 def refused(hosts, to, zookeeper=True, **finalized):
-    return upgrade.refusals(hosts, to, zookeeper, {name.replace("_", "."): one for name, one in finalized.items()})
+    return upgrade.refusals(hosts, to, zookeeper, {name.replace("_", "."): level for name, level in finalized.items()})
 
 
 def test_in_zookeeper_mode_brokers_change_alone_and_keep_their_protocol():

@@ -41,7 +41,7 @@ def test_the_cut_rejects_only_the_sources_quorum_and_election_ports_in_both_fami
     assert ensemble_cut.ports_of(members) == ["2888", "2889", "3888", "3889"]
     assert ensemble_cut.hosts_of(members) == ["fd00::2", "z1", "z2"]
     rules = ensemble_cut.cut(["10.0.0.1", "fd00::2"], ensemble_cut.ports_of(members))
-    assert [one.command for one in rules] == ["iptables", "ip6tables"]
+    assert [rule.command for rule in rules] == ["iptables", "ip6tables"]
     for rule in rules:
         text = " ".join(rule.rule)
         assert text.startswith("OUTPUT -p tcp -d ") and "--ports 2888,2889,3888,3889" in text
@@ -80,7 +80,7 @@ def test_a_cut_after_which_the_shortest_session_would_not_be_kept_is_refused(tim
 
 def test_sessions_are_read_from_cons():
     found = ensemble_cut.parse_clients(CONS)
-    assert [(one["address"], one["timeout_ms"]) for one in found] == [
+    assert [(client["address"], client["timeout_ms"]) for client in found] == [
         ("10.0.0.11", 18000),
         ("fd00::b", 6000),
     ]

@@ -53,8 +53,8 @@ def transaction(kind, body, zxid=10, session=OTHER, digest=DIGEST):
 
 def found(kind, body, owners=None, chroot=CHROOT, **more):
     """Return {path: what} of one transaction's write, None if it is none of Kafka's."""
-    one = list(kafka_writes.writes([transaction(kind, body, **more)], chroot, owners))
-    return one[0].paths if one else None
+    writes_found = list(kafka_writes.writes([transaction(kind, body, **more)], chroot, owners))
+    return writes_found[0].paths if writes_found else None
 
 
 @pytest.mark.parametrize("digest", [b"", DIGEST], ids=["3.5", "3.6"])
@@ -98,7 +98,7 @@ def test_the_end_of_a_session():
         transaction(1, create(broker, ephemeral=True), 11, KAFKA),
         transaction(-11, b"", 12, KAFKA),
     ]
-    assert [one.zxid for one in kafka_writes.writes(made, CHROOT, {})] == [11, 12]
+    assert [seen_write.zxid for seen_write in kafka_writes.writes(made, CHROOT, {})] == [11, 12]
 
 
 def test_without_chroot_all_is_kafkas_but_zookeepers_own():
@@ -115,7 +115,7 @@ def test_each_node_is_compared_by_itself():
     last = {"z4": 12, "z5": 10, "z6": 15}
     of_source = [write(11), write(12), write(14)]
     found = kafka_writes.find_lacking(of_source, last, cut=15, logged=15)
-    assert {host: [one.zxid for one in one.writes] for host, one in found.items()} == {
+    assert {host: [seen_write.zxid for seen_write in lacking.writes] for host, lacking in found.items()} == {
         "z4": [14],
         "z5": [11, 12, 14],
         "z6": [],
@@ -127,10 +127,10 @@ def test_each_node_is_compared_by_itself():
 def test_only_the_ends_of_sessions_may_follow_the_cut():
     of_source = [write(12, True), write(14, True), write(15)]
     found = kafka_writes.find_lacking(of_source[:2], {"z4": 12, "z5": 11}, cut=13, logged=14)
-    assert found["z4"].is_complete and [one.zxid for one in found["z4"].expired] == [14]
-    assert [one.zxid for one in found["z5"].writes] == [12] and not found["z5"].is_complete
+    assert found["z4"].is_complete and [seen_write.zxid for seen_write in found["z4"].expired] == [14]
+    assert [seen_write.zxid for seen_write in found["z5"].writes] == [12] and not found["z5"].is_complete
     late = kafka_writes.find_lacking(of_source, {"z4": 12}, cut=13, logged=15)["z4"]
-    assert [one.zxid for one in late.late] == [15] and not late.is_complete
+    assert [seen_write.zxid for seen_write in late.late] == [15] and not late.is_complete
 
 
 def test_a_log_that_does_not_reach_the_cut_proves_nothing():

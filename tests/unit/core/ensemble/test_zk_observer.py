@@ -33,15 +33,15 @@ def source(config=STATIC, settings=None, **changed):
 
 
 def host(**changed):
-    one = observer.Host("/etc/zoo.cfg", properties.parse(ZOO.encode()), {}, [], 0, {}, None, [])
-    return one._replace(**changed)
+    observer_host = observer.Host("/etc/zoo.cfg", properties.parse(ZOO.encode()), {}, [], 0, {}, None, [])
+    return observer_host._replace(**changed)
 
 
 def seen(host_=None, source_=None, myid=44, destination=None):
     """Return the findings' texts."""
     found = list(observer.findings(host_ or host(), source_ or source(), myid, destination or DESTINATION))
-    assert all(one.do for one in found)
-    return [one.seen for one in found]
+    assert all(finding.do for finding in found)
+    return [finding.seen for finding in found]
 
 
 def test_nothing_is_found_where_all_holds():
@@ -185,9 +185,9 @@ def test_settings_that_agree():
 
 
 def test_ports():
-    one = {"kind": "source", "to": "12", "address": "z2:3888", "reason": "refused", "error": "refused"}
-    assert seen(host(unreachable=[one, {**one, "kind": "destination"}])) == []  # a server that is down
-    assert len(seen(host(unreachable=[{**one, "reason": "timeout"}, {**one, "kind": "leader"}]))) == 2
+    connection = {"kind": "source", "to": "12", "address": "z2:3888", "reason": "refused", "error": "refused"}
+    assert seen(host(unreachable=[connection, {**connection, "kind": "destination"}])) == []  # a server that is down
+    assert len(seen(host(unreachable=[{**connection, "reason": "timeout"}, {**connection, "kind": "leader"}]))) == 2
 
 
 def test_joined_is_an_observer_that_has_caught_up():

@@ -27,8 +27,8 @@ def unresponsive(state, name="hybrid", host="b1"):
     [(STOPPED, True, False), (RUNS, False, True), (RESTARTING, False, True), ({}, False, True), (None, False, True)],
 )
 def test_only_its_own_host_says_that_a_node_is_down(state, only_start, hung):
-    one = admission.restart_from_facts(unresponsive(state), "b1")
-    assert (one.only_start, one.unresponsive, one.answers) == (only_start, hung, False)
+    restart = admission.restart_from_facts(unresponsive(state), "b1")
+    assert (restart.only_start, restart.unresponsive, restart.answers) == (only_start, hung, False)
 
 
 def test_a_host_that_was_not_reached_is_not_known_to_be_down():
@@ -40,8 +40,8 @@ def test_a_host_that_was_not_reached_is_not_known_to_be_down():
 def test_a_node_that_answers_is_stopped_as_any_other():
     facts = recorded.facts("hybrid")
     facts["nodes"]["b1"]["service"] = STOPPED
-    one = admission.restart_from_facts(facts, "b1")
-    assert one.answers and not one.only_start and not one.unresponsive
+    restart = admission.restart_from_facts(facts, "b1")
+    assert restart.answers and not restart.only_start and not restart.unresponsive
 
 
 def test_a_batch_is_exactly_one_host():
@@ -52,10 +52,10 @@ def test_a_batch_is_exactly_one_host():
 
 def test_another_silent_node_is_named_and_the_restarts_own_is_not():
     facts = recorded.down(unresponsive(RUNS), "b2")
-    one = admission.restart_from_facts(facts, "b1")
-    (reason,) = admission.check_others_respond(facts["nodes"], one)
+    restart = admission.restart_from_facts(facts, "b1")
+    (reason,) = admission.check_others_respond(facts["nodes"], restart)
     assert reason.startswith("b2 does not answer: connection refused")
-    assert admission.check_others_respond(facts["nodes"], one, ["b2"]) == []
+    assert admission.check_others_respond(facts["nodes"], restart, ["b2"]) == []
     assert len(admission.check_others_respond(facts["nodes"], None)) == 2
 
 
@@ -90,7 +90,7 @@ def read(**partitions):
     }
 
 
-def one(replicas, isr, leader=None):
+def partition_state(replicas, isr, leader=None):
     leader = (isr[0] if isr else -1) if leader is None else leader
     return {"leader": leader, "replicas": replicas, "isr": isr}
 
@@ -104,17 +104,21 @@ def troubles(topics, **min_isr):
 @pytest.mark.parametrize(
     ("partition", "min_isr", "reason"),
     [
-        (one([1, 2, 5], [2, 5]), 2, None),  # it is out of sync and missed by none
-        (one([1, 2, 5], [1, 2, 5]), 2, None),
-        (one([1, 2], [2]), 1, None),
-        (one([1], [1], -1), 1, None),  # of replication factor 1, offline with it
-        (one([1, 2, 5], [1]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),  # the only replica in sync
-        (one([1, 2, 5], [1], -1), 1, "1 partition offline: a-0 (QS-GATE-005)"),
-        (one([1, 2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
-        (one([1, 2, 5], [1, 2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
-        (one([2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
-        (one([1, 2, 5, 6], [1, 2, 5, 6]), 4, None),  # unavoidable
-        (one([1, 2], [1, 2]), 2, None),
+        (partition_state([1, 2, 5], [2, 5]), 2, None),  # it is out of sync and missed by none
+        (partition_state([1, 2, 5], [1, 2, 5]), 2, None),
+        (partition_state([1, 2], [2]), 1, None),
+        (partition_state([1], [1], -1), 1, None),  # of replication factor 1, offline with it
+        (
+            partition_state([1, 2, 5], [1]),
+            1,
+            "1 partition under-replicated: a-0 (QS-GATE-005)",
+        ),  # the only replica in sync
+        (partition_state([1, 2, 5], [1], -1), 1, "1 partition offline: a-0 (QS-GATE-005)"),
+        (partition_state([1, 2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
+        (partition_state([1, 2, 5], [1, 2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
+        (partition_state([2, 5], [2]), 1, "1 partition under-replicated: a-0 (QS-GATE-005)"),
+        (partition_state([1, 2, 5, 6], [1, 2, 5, 6]), 4, None),  # unavoidable
+        (partition_state([1, 2], [1, 2]), 2, None),
     ],
 )
 def test_a_broker_that_does_not_answer_is_stopped_only_if_the_cluster_is_healthy_without_it(partition, min_isr, reason):
@@ -124,7 +128,7 @@ def test_a_broker_that_does_not_answer_is_stopped_only_if_the_cluster_is_healthy
 
 def test_the_last_replica_in_sync_on_a_broker_that_does_not_answer_keeps_it_up():
     """One broker is down and the other replica of its partition, alone in sync, is on the broker without an answer."""
-    topics = read(a=one([1, 2], [1], -1))
+    topics = read(a=partition_state([1, 2], [1], -1))
     del topics["brokers"]["2"]
     reasons = troubles(topics, a=1)
     assert (

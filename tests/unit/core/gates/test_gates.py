@@ -75,9 +75,9 @@ CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no
 @pytest.mark.parametrize("gate", OPEN)
 @pytest.mark.parametrize("block", CLOSING)
 def test_block_closes_every_gate(gate, block):
-    one = phase.Block(block, "what is seen", "fix it")
+    a_block = phase.Block(block, "what is seen", "fix it")
     seen = sorted(OPEN[gate])[0]
-    assert gates.explain_closed(gate, phase.PhaseResult(seen, [one], [], []), []) == ["what is seen. Fix it"]
+    assert gates.explain_closed(gate, phase.PhaseResult(seen, [a_block], [], []), []) == ["what is seen. Fix it"]
 
 
 @pytest.mark.parametrize(
@@ -91,22 +91,22 @@ def test_block_closes_every_gate(gate, block):
     ],
 )
 def test_block_closes_some_gates(block, closed):
-    one = phase.Block(block, "what is seen", "fix it")
+    a_block = phase.Block(block, "what is seen", "fix it")
     for gate in OPEN:
-        seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
+        seen = phase.PhaseResult(sorted(OPEN[gate])[0], [a_block], [], [])
         assert bool(gates.explain_closed(gate, seen, [])) == (gate in closed), gate
 
 
 @pytest.mark.parametrize("block", ["broker_down", "file_differs", "quorum_not_ready", "copy_not_acknowledged"])
 def test_block_that_the_next_step_fixes_closes_no_gate(block):
-    one = phase.Block(block, "what is seen", "fix it")
-    assert gates.explain_closed("before_controllers", phase.PhaseResult("zk", [one], [], []), []) == []
+    a_block = phase.Block(block, "what is seen", "fix it")
+    assert gates.explain_closed("before_controllers", phase.PhaseResult("zk", [a_block], [], []), []) == []
 
 
 @pytest.mark.parametrize("gate", OPEN)
 def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(gate):
-    one = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
-    seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
+    a_block = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
+    seen = phase.PhaseResult(sorted(OPEN[gate])[0], [a_block], [], [])
     missing = "broker 2 is not in the cluster's metadata"
     assert gates.explain_closed(gate, seen, [missing]) == ["broker b2 does not answer: refused. Start it", missing]
     assert gates.explain_closed(gate, seen, []) == []
@@ -231,8 +231,8 @@ def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
 
 
 def test_a_block_may_be_excused_for_one_restart():
-    one = phase.Block("controllers_down", "controllers down: c2", "start them")
-    seen = phase.PhaseResult("dual_write", [one], [], [])
+    a_block = phase.Block("controllers_down", "controllers down: c2", "start them")
+    seen = phase.PhaseResult("dual_write", [a_block], [], [])
     assert gates.explain_closed("before_finalize", seen, []) == ["controllers down: c2. Start them"]
     assert gates.explain_closed("before_finalize", seen, [], ("controllers_down",)) == []
 
@@ -422,8 +422,8 @@ def test_every_required_job_must_pass():
 
 
 def quorum(*states, leader=101):
-    replicas = [{"id": one, "log_end_offset": end, "caught_up_ms": ms} for one, end, ms in states]
-    voters, observers = ([one for one in replicas if (one["id"] > 100) == voter] for voter in (True, False))
+    replicas = [{"id": replica_id, "log_end_offset": end, "caught_up_ms": ms} for replica_id, end, ms in states]
+    voters, observers = ([replica for replica in replicas if (replica["id"] > 100) == voter] for voter in (True, False))
     return {"reached": True, "leader_id": leader, "high_watermark": 500, "voters": voters, "observers": observers}
 
 
@@ -478,7 +478,7 @@ def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
     assert gates.refusal("restart_broker", token, *identity, "b2", 2) is None
     assert gates.refusal("restart_broker", token, *identity, "b3", 5).startswith("the gate token is of b1, b2")
     assert "node id" in gates.refusal("restart_broker", token, *identity, "b1", 5)
-    for kind in [name for name, one in transitions.KINDS.items() if not one.is_plain]:
+    for kind in [name for name, kind_row in transitions.KINDS.items() if not kind_row.is_plain]:
         assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", 1)
         other = gates.make_token(transitions.KINDS[kind].gate, "finalized", "r", facts, ["b1"])
         assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", 1)

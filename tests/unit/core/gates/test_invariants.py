@@ -18,8 +18,8 @@ FORWARD = [name for name in phase.FORWARD if name in CLEAN]
 
 def reading(facts, node=None, **more):
     quorum = more.pop("quorum", gates.expected_voters("before_controllers", facts))
-    one = admission.restart_from_facts(facts, node) if node else None
-    return invariants.Reading(facts, phase.detect(facts).phase, MIN_ISR, quorum, node=one, **more)
+    restart = admission.restart_from_facts(facts, node) if node else None
+    return invariants.Reading(facts, phase.detect(facts).phase, MIN_ISR, quorum, node=restart, **more)
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -139,8 +139,8 @@ def test_identity_is_required_even_for_the_start_of_a_node_that_is_down():
 def with_stray(name):
     facts = recorded.facts(name)
     topic, numbers = next(iter(facts["topics"]["partitions"].items()))
-    number, one = next(iter(numbers.items()))
-    host = next(host for host, node in facts["nodes"].items() if node["node_id"] == one["replicas"][0])
+    number, partition = next(iter(numbers.items()))
+    host = next(host for host, node in facts["nodes"].items() if node["node_id"] == partition["replicas"][0])
     facts["nodes"][host]["log_dirs"][0]["stray"] = [f"{topic}-{number}.{'0a1b' * 8}-stray"]
     return facts
 
@@ -170,15 +170,15 @@ def test_an_offline_partition():
 def caught_up():
     """Return facts in which every voter and broker has caught up now."""
     facts = recorded.facts("dual_write")
-    for one in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
+        replica["caught_up_ms"] = 1_795_000_000_000
     return facts
 
 
 def test_a_broker_that_trails_keeps_the_next_one_up_and_not_itself():
     facts = caught_up()
-    one = next(one for one in facts["quorum"]["observers"] if one["id"] == 5)
-    one["caught_up_ms"] -= 60_000
+    observer = next(known for known in facts["quorum"]["observers"] if known["id"] == 5)
+    observer["caught_up_ms"] -= 60_000
     assert only(invariants.find_broken(reading(facts, "b1"))).startswith("broker 5 has not caught up")
     host = next(host for host, node in facts["nodes"].items() if node["node_id"] == 5)
     assert invariants.find_broken(reading(facts, host)) == []
@@ -207,17 +207,17 @@ def test_a_broker_that_would_load_a_removal_is_not_restarted_in_kraft_mode():
     assert only(invariants.find_lasting(reading(facts))).startswith(
         f"{', '.join(sorted(brokers))} would lose all SCRAM"
     )
-    one = only(invariants.find_lasting(reading(facts, brokers[0])))
-    assert one.startswith(f"{brokers[0]} would lose all SCRAM-SHA-256 credentials") and "removed: alice." in one
+    reason = only(invariants.find_lasting(reading(facts, brokers[0])))
+    assert reason.startswith(f"{brokers[0]} would lose all SCRAM-SHA-256 credentials") and "removed: alice." in reason
     controller = next(iter(phase.controllers(facts)))
     assert invariants.find_lasting(reading(facts, controller)) == []
 
 
 def test_a_controller_loads_its_own_log():
     facts = with_losses("dual_write")
-    one, other = list(phase.controllers(facts))[:2]
-    facts["nodes"][one]["metadata_log"]["scram_losses"]["restart"] = {"SCRAM-SHA-512": ["bob"]}
-    assert only(invariants.find_lasting(reading(facts, one))).startswith(f"{one} would lose all SCRAM-SHA-512")
+    first, other = list(phase.controllers(facts))[:2]
+    facts["nodes"][first]["metadata_log"]["scram_losses"]["restart"] = {"SCRAM-SHA-512": ["bob"]}
+    assert only(invariants.find_lasting(reading(facts, first))).startswith(f"{first} would lose all SCRAM-SHA-512")
     assert invariants.find_lasting(reading(facts, other)) == []
 
 

@@ -18,7 +18,9 @@ FLAG = kraft_config.MIGRATION_FLAG
 def test_each_derived_file_starts_its_mode(name):
     node_id, values = FILES[name]
     modes = operators_files.modes(node_id, values)
-    assert {mode: kraft_config.mode_at_next_start(one) for mode, one in modes.items()} == {mode: mode for mode in modes}
+    assert {mode: kraft_config.mode_at_next_start(properties) for mode, properties in modes.items()} == {
+        mode: mode for mode in modes
+    }
 
 
 @pytest.mark.parametrize("name", FILES)

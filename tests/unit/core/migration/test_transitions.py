@@ -162,9 +162,9 @@ def test_each_key_of_a_row_is_one_that_its_edit_changes():
 
 def test_each_edit_belongs_to_a_row():
     functions = {
-        one
-        for _name, one in inspect.getmembers(edits, inspect.isfunction)
-        if list(inspect.signature(one).parameters) in (["host"], ["_host"])
+        function
+        for _name, function in inspect.getmembers(edits, inspect.isfunction)
+        if list(inspect.signature(function).parameters) in (["host"], ["_host"])
     }
     assert functions - {edits.controller_properties} == {kind.edit for kind in KINDS.values()}
 
@@ -187,7 +187,7 @@ def test_each_kind_of_a_rollback_undoes_a_forward_one():
 
 
 def test_the_modules_take_the_kinds_of_the_table_in_its_order():
-    documented = {one: yaml.safe_load(one.DOCUMENTATION)["options"] for one in (rolling_restart, node_restart)}
+    documented = {plugin: yaml.safe_load(plugin.DOCUMENTATION)["options"] for plugin in (rolling_restart, node_restart)}
     assert documented[rolling_restart]["kind"]["choices"] == list(transitions.ROLLING)
     assert documented[node_restart]["kind"]["choices"] == list(KINDS)
 

@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
 RELEASES = kafka_releases.RELEASES
-BUILDS = [one["builds"][-1] for one in RELEASES.values()]
+BUILDS = [release["builds"][-1] for release in RELEASES.values()]
 
 
 def supported(build, feature):
@@ -45,7 +45,7 @@ def test_a_change_is_refused_exactly_where_the_release_does_not_support_the_leve
     count = 0
     for before, target, feature, level in cases():
         lowest, highest = supported(target, feature)
-        reasons = [one for one in refused(before, target, feature, level) if one.startswith(feature)]
+        reasons = [reason for reason in refused(before, target, feature, level) if reason.startswith(feature)]
         assert bool(reasons) == (not lowest <= level <= highest), (before, target, feature, level, reasons)
         count += 1
     assert count > 3000
@@ -71,8 +71,8 @@ def test_what_a_refusal_tells_to_do_leads_to_the_release():
                 advice["choose"] += 1
                 least = tuple(map(int, re.search(r"from (\d+)\.(\d+) on", text).groups()))
                 assert not levels.can_go_down(feature, level, highest)
-                ranges = {one: RELEASES[one]["features"].get(feature, (0, 0))[:2] for one in RELEASES}
-                assert least == min(one for one, (low, high) in ranges.items() if low <= level <= high)
+                ranges = {release: RELEASES[release]["features"].get(feature, (0, 0))[:2] for release in RELEASES}
+                assert least == min(release for release, (low, high) in ranges.items() if low <= level <= high)
             elif "Raise it first" in text:
                 advice["raise"] += 1
                 assert supported(before, feature)[0] <= lowest <= supported(before, feature)[1]

@@ -20,8 +20,8 @@ STOPPED = {"manager": "systemd", "name": "kafka.service", "active": False, "acti
 def cluster(name="finalized", *partitions):
     """Return recorded facts with these (replicas, isr) as the partitions of the topic t."""
     facts = recorded.facts(name)
-    for one in (facts["quorum"].get("voters") or []) + (facts["quorum"].get("observers") or []):
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in (facts["quorum"].get("voters") or []) + (facts["quorum"].get("observers") or []):
+        replica["caught_up_ms"] = 1_795_000_000_000
     facts["topics"]["partitions"] = {
         "t": {
             str(number): {"leader": isr[0] if isr else -1, "replicas": replicas, "isr": isr}
@@ -106,7 +106,9 @@ def test_a_batch_that_is_down_is_only_started():
 
 def test_a_batch_of_which_one_host_went_down_is_not_stopped():
     verdict = evaluate(stopped(cluster("finalized", (ALL, [2, 5])), "b1"), "b1", "b2")
-    assert not verdict.only_start and any("b1 does not answer, and the other hosts" in one for one in verdict.troubles)
+    assert not verdict.only_start and any(
+        "b1 does not answer, and the other hosts" in trouble for trouble in verdict.troubles
+    )
 
 
 def test_controllers_that_do_not_run_yet_are_not_awaited_in_zookeeper_mode():

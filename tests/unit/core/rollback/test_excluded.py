@@ -27,11 +27,11 @@ def left(name="dual_write", hosts=("b3",), **running):
         without[host]["running"] = mode
     ids = {node["node_id"] for node in nodes.values() if node["role"] == "broker"}
     topics = facts["topics"]
-    topics["brokers"] = {one: at for one, at in topics["brokers"].items() if int(one) not in ids}
+    topics["brokers"] = {broker: at for broker, at in topics["brokers"].items() if int(broker) not in ids}
     for numbers in topics["partitions"].values():
-        for one in numbers.values():
-            one["isr"] = [broker for broker in one["isr"] if broker not in ids]
-            one["leader"] = one["isr"][0] if one["isr"] else -1
+        for partition in numbers.values():
+            partition["isr"] = [broker for broker in partition["isr"] if broker not in ids]
+            partition["leader"] = partition["isr"][0] if partition["isr"] else -1
     return excluded.drop_excluded(facts, without)
 
 
@@ -87,8 +87,8 @@ def test_replicas_on_excluded_hosts_do_not_count():
     facts = left()
     brokers = phase.broker_ids(facts)
     assert cluster_health.troubles(facts["topics"], {}, brokers) == []
-    partitions = [one for numbers in facts["topics"]["partitions"].values() for one in numbers.values()]
-    assert partitions and all(set(one["replicas"]) <= set(brokers) for one in partitions)
+    partitions = [partition for numbers in facts["topics"]["partitions"].values() for partition in numbers.values()]
+    assert partitions and all(set(partition["replicas"]) <= set(brokers) for partition in partitions)
 
 
 def test_a_partition_only_on_excluded_hosts_does_not_count():

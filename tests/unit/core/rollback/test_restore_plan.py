@@ -163,7 +163,10 @@ def test_epoch_above_all_epochs():
     ],
 )
 def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
-    replicas = {number: [Replica(broker, one, 1, 1, 1) for broker, one in brokers] for number, brokers in logs.items()}
+    replicas = {
+        number: [Replica(broker, own_topic_id, 1, 1, 1) for broker, own_topic_id in brokers]
+        for number, brokers in logs.items()
+    }
     assert restore_plan.partitions_from_disks(topic_id, known, replicas) == partitions
 
 
@@ -172,8 +175,8 @@ def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
 
 def at_rest():
     facts = copy.deepcopy(recorded.facts("controllers_ready"))
-    for one in facts["nodes"].values():
-        one.update(running=None, service={**one["service"], "active": False, "masked": True})
+    for node_facts in facts["nodes"].values():
+        node_facts.update(running=None, service={**node_facts["service"], "active": False, "masked": True})
     facts["zookeeper"]["broker_ids"] = {}
     return facts
 
@@ -188,7 +191,7 @@ def test_a_restore_may_begin_once_every_node_is_stopped():
 def test_a_live_broker_outside_the_inventory_is_a_reason():
     facts = at_rest()
     known = phase.broker_ids(facts)
-    facts["zookeeper"]["broker_ids"] = {str(one): {} for one in known}
+    facts["zookeeper"]["broker_ids"] = {str(broker): {} for broker in known}
     assert restore_plan.check_brokers_listed(facts) is None
     facts["zookeeper"]["broker_ids"].update({"12": {}, "7": {}})
     assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restore_plan.check_brokers_listed(
@@ -210,7 +213,7 @@ def test_a_live_broker_outside_the_inventory_is_a_reason():
 def test_a_running_or_unmasked_node_is_a_reason(change, reason):
     facts = at_rest()
     change(facts)
-    assert any(reason in one for one in restore_plan.check_at_rest(facts)), restore_plan.check_at_rest(facts)
+    assert any(reason in trouble for trouble in restore_plan.check_at_rest(facts)), restore_plan.check_at_rest(facts)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_a_restore_that_left_a_broker_masked_is_needed():
 
 def test_an_interrupted_restore_is_needed_and_a_complete_one_is_not():
     def detected(where, *todo):
-        steps = [{"step": "brokers plain", "done": True}, *({"step": one, "done": False} for one in todo)]
+        steps = [{"step": "brokers plain", "done": True}, *({"step": step, "done": False} for step in todo)]
         steps.append({"step": "controllers wiped", "done": False})
         return phase.PhaseResult(where, [], [], steps)
 

@@ -65,7 +65,7 @@ def test_runs_have_their_user_host_and_end(nodes):
     first, second = history.runs(nodes, CLUSTER)
     assert (first.run, first.user, first.host, first.direction) == (FIRST, "ann", "ops1", "forward")
     assert (first.since, first.ended_at, first.how) == (100, 140, "Restart the broker")
-    assert [(one.host, one.outcome) for one in first.node_restarts] == [("b2", "failed")]
+    assert [(restart.host, restart.outcome) for restart in first.node_restarts] == [("b2", "failed")]
     assert second.over == FIRST and second.how is None
 
 

@@ -22,8 +22,8 @@ def held(number=4, run="r4", closed=False, **more):
 
 def nodes(**run_locks):
     hosts = {"b3": {"node_id": 5}, "b1": {"node_id": 1}, "c1": {"node_id": 101}}
-    for host, one in run_locks.items():
-        hosts[host]["run_locks"] = {CLUSTER: one}
+    for host, lock in run_locks.items():
+        hosts[host]["run_locks"] = {CLUSTER: lock}
     return hosts
 
 

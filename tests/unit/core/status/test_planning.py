@@ -29,7 +29,9 @@ def ahead(name, target="", canary=None):
 )
 def test_steps_ahead_in_a_phase(name, first):
     names = [step.name for step in ahead(name)]
-    expected = [one for one in STEPS if name != "controllers_ready" or one not in ("before_controllers", "controller")]
+    expected = [
+        step for step in STEPS if name != "controllers_ready" or step not in ("before_controllers", "controller")
+    ]
     assert names == expected[expected.index(first) :]
 
 
@@ -127,7 +129,7 @@ def test_planned_and_real_time_of_the_restarts():
         restarted("kraft", 50, run="r0"),
     ]
     took = planning.measure_took(kept(each={"": 10.0, "zk_migration": 20.0}), events, "r1")
-    assert [one[:1] + one[2:] for one in took] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
+    assert [step[:1] + step[2:] for step in took] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
     assert planning_screen.took_lines(took, 301) == [
         "  bring up the controllers: planned 10 s, took 15 s",
         "  restart brokers in migration mode: planned 1 min 0 s for 3 restarts, took 57 s for 2",

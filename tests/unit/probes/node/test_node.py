@@ -75,9 +75,9 @@ def test_log_directory_is_in_use_while_the_process_locks_it(tmp_path):
         log_dirs = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
         return [log["in_use"] for log in log_dirs]
 
-    with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
+    with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as lock_file:
         with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:
-            fcntl.lockf(one, fcntl.LOCK_EX)
+            fcntl.lockf(lock_file, fcntl.LOCK_EX)
             fcntl.lockf(two, fcntl.LOCK_EX)
             assert in_use() == [True, True, False]
         assert in_use() == [True, False, False]
