@@ -62,8 +62,8 @@ def reading(brokers, connections, down, restart):
     return invariants.Reading(facts, phase.ZK, {TOPIC: 1}, facts["quorum"], node=node)
 
 
-def refused(one):
-    return admission.check_others_respond(one.facts["nodes"], one.node) + invariants.find_broken(one, but=("I1",))
+def refused(seen):
+    return admission.check_others_respond(seen.facts["nodes"], seen.node) + invariants.find_broken(seen, but=("I1",))
 
 
 def expires(brokers, connections, number):
@@ -82,8 +82,8 @@ def test_a_broker_that_does_not_answer_keeps_the_last_replica_in_sync():
 
         servers.wait_for(lambda: refused(read(2)) == [], 60, "a healthy cluster")
         with suspended(brokers[2]):
-            one = read(2)
-            assert one.node.unresponsive and refused(one) == []  # broker 1 is in sync, and leads once this one stops
+            seen = read(2)
+            assert seen.node.unresponsive and refused(seen) == []  # broker 1 is in sync, and leads once this one stops
             expires(brokers, connections, 2)
             assert refused(read(2)) == []  # out of sync by now: its stop takes nothing
         servers.wait_for(lambda: refused(read(2)) == [], 60, "both replicas in sync")

@@ -84,8 +84,14 @@ def copied(tmp_path_factory):
             admin.delete_topics([topic])[topic].result(30)
         servers.wait_for(lambda: not client.exists(znodes.topic_path("comes_back")), 60, "the topics to go")
         view = ZooKeeperView(connect, None, DIGESTS)
-        keys = [("topic", form.canonical([one])) for one in ("stays", "changes", "goes", "goes_later", "comes_back")]
-        keys += [("config", form.canonical(["topic", one, "retention.ms"])) for one in ("changes", "goes")]
+        keys = [
+            ("topic", form.canonical([changed_topic]))
+            for changed_topic in ("stays", "changes", "goes", "goes_later", "comes_back")
+        ]
+        keys += [
+            ("config", form.canonical(["topic", changed_topic, "retention.ms"]))
+            for changed_topic in ("changes", "goes")
+        ]
         keys += [("scram", form.canonical(["ann", "SCRAM-SHA-512"])), ("partition", form.canonical(["goes_later", 0]))]
         live, _statement = view.reread(keys)
         with servers.migrating_controllers(home, connect) as quorum:

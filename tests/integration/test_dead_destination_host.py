@@ -126,7 +126,7 @@ def decide(bed, dead, direction="forward", **more) -> dict:
     """Read all hosts that are not dead as the playbook does, and decide."""
     ids = {name: IDS[name] for name in dead}
     read = {name: bed.hosts[name].cut("read", dead=ids) for name in IDS if name not in dead}
-    assert not [one for one in read.values() if one.get("failed")], read
+    assert not [result for result in read.values() if result.get("failed")], read
     return modules.run(
         "zk_move_state",
         **{"hosts": read, "myids": {name: IDS[name] for name in read}, "direction": direction, "dead": ids},

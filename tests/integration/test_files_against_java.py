@@ -123,7 +123,7 @@ def test_files_are_read_as_java_reads_them(java):
     for number in range(FILES):
         data = generated_files.properties_file(SEED, number)
         if read_differently(java, data):
-            small = generated_files.shrunk(data, lambda one: read_differently(java, one))
+            small = generated_files.shrunk(data, lambda part: read_differently(java, part))
             report(number, small, f"read as {ours(small)}, Java reads {theirs(java, small)}")
         rejected += ours(data) is NONE
     assert 0 < rejected < FILES / 4  # the files reach both answers
@@ -136,7 +136,7 @@ def test_after_an_edit_java_reads_the_new_values_and_all_other_bytes_are_the_sam
         edited += theirs(java, data) is not NONE
         changes = generated_files.changes(SEED, number, properties_of(data))
         if edited_wrongly(java, data, changes):
-            small = generated_files.shrunk(data, lambda one, with_=changes: bool(edited_wrongly(java, one, with_)))
+            small = generated_files.shrunk(data, lambda part, with_=changes: bool(edited_wrongly(java, part, with_)))
             report(number, small, f"{changes}: {edited_wrongly(java, small, changes)}")
     assert edited > FILES * 3 / 4
 
@@ -174,7 +174,10 @@ def broker(values):
     protocols = kraft_config.protocol_map(values)
 
     def shown(listeners):
-        return "".join(f"{one.name} {one.host} {one.port} {protocols.get(one.name)}\n" for one in listeners)
+        return "".join(
+            f"{listener.name} {listener.host} {listener.port} {protocols.get(listener.name)}\n"
+            for listener in listeners
+        )
 
     name = config_values.get(values, "inter.broker.listener.name").upper()
     roles = {"zk": "", "zk_migration": ""}[kraft_config.mode_at_next_start(values)]
@@ -206,16 +209,16 @@ def test_values_are_equal_to_this_tool_where_they_are_equal_to_kafka(java):
         "STRING": ("a", "A", "a b", "a, b", "a,b", "é"),
     }
     single = ("zookeeper.connect", "inter.broker.listener.name")
-    names = [one for one, kind in harmless_configs.TYPES.items() if one in of_kafka and kind in samples]
-    names = [one for one in names if one not in config_values._CSV and one not in single]
+    names = [key for key, kind in harmless_configs.TYPES.items() if key in of_kafka and kind in samples]
+    names = [key for key in names if key not in config_values._CSV and key not in single]
     assert len(names) > 150
     for name in names:
-        one, other = (
+        first, other = (
             generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _number in "12"
         )
-        read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (one, other)]
-        same = config_values.comparable_value(name, one) == config_values.comparable_value(name, other)
-        assert same == (read[0] == read[1]), (name, one, other, read, SEED)
+        read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (first, other)]
+        same = config_values.comparable_value(name, first) == config_values.comparable_value(name, other)
+        assert same == (read[0] == read[1]), (name, first, other, read, SEED)
 
 
 def test_defaults_and_names_of_options_are_kafkas(java):
@@ -258,10 +261,10 @@ def server(given):
     host = values.get("clientPortAddress", "")
     shown = "any" if is_wildcard(host) else plain(host.strip("[]"))
     members = {}
-    for number, one in zk_observer.parse_ensemble(values).members.items():
-        address = parse_host_port(zk_observer.quorum_address(one))
+    for number, member in zk_observer.parse_ensemble(values).members.items():
+        address = parse_host_port(zk_observer.quorum_address(member))
         members[f"server.{number}"] = (
-            f"{plain(address.host)} {address.port} {'OBSERVER' if one.observes else 'PARTICIPANT'}"
+            f"{plain(address.host)} {address.port} {'OBSERVER' if member.observes else 'PARTICIPANT'}"
         )
     return {
         **logs,
@@ -277,7 +280,7 @@ def server(given):
 def plain(host):
     """Return an address as Java writes it."""
     address = ipaddress.ip_address(host)
-    return host if address.version == 4 else ":".join(f"{int(one, 16):x}" for one in address.exploded.split(":"))
+    return host if address.version == 4 else ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 # Variables of config providers ----------------------------------------------------------------------------------------
@@ -304,7 +307,7 @@ def test_variables_are_resolved_as_kafka_resolves_them(java, home):
     plain, variables = config_providers.resolve(values, os.environ)
     assert plain == java.read("variables", properties.edit(b"", values))
     left = [f"${{file:{secrets}/file.properties:missing}}", "${env:QUORUMSHIFT_NONE}", f"${{dir:{home}:zoo.cfg}}"]
-    assert [one.variable for one in variables if one.why] == left
+    assert [variable.variable for variable in variables if variable.why] == left
 
 
 def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
@@ -348,7 +351,7 @@ def test_what_is_read_as_a_reassignment_kafkas_command_reads_so(java):
             refused += 1
         else:
             why = ("-1", "/data", '"topic": ""')
-            assert any(one in text for one in why), f"seed {SEED}, {number}: Kafka reads it as {read}: {text}"
+            assert any(phrase in text for phrase in why), f"seed {SEED}, {number}: Kafka reads it as {read}: {text}"
             stricter += 1
     assert accepted > FILES / 4 and refused > FILES / 10, (accepted, refused, stricter)
 

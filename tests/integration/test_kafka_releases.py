@@ -25,7 +25,7 @@ from tools.kafka_releases import jars, table
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
 OF_TESTBED = {"3.7.2": servers.libs_of, "3.9.2": lambda _build: servers.kafka_libs(), "4.1.1": servers.libs_of}
-ALL = [build for one in kafka_releases.RELEASES.values() for build in one["builds"]]
+ALL = [build for release in kafka_releases.RELEASES.values() for build in release["builds"]]
 BUILDS = ALL if os.environ.get("QUORUMSHIFT_ALL_RELEASES") else list(OF_TESTBED)
 
 
@@ -52,7 +52,7 @@ def decided(build, libs):
 
 def test_the_table_has_what_the_classes_say(described):
     mine = kafka_releases.RELEASES[described.release]
-    assert {name: one[:2] for name, one in mine["features"].items()} == described.ranges
+    assert {name: level_range[:2] for name, level_range in mine["features"].items()} == described.ranges
     assert (mine["java"], mine["zookeeper"], mine["moves_voters"]) == (
         described.java,
         described.zookeeper,

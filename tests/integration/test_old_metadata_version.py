@@ -65,7 +65,7 @@ def facts(server, role, tmp_path):
 
 def admitted(controllers, broker, tmp_path, **more):
     """Return the answer of the admission of a controller, or of the plan of all."""
-    nodes = {f"c{one.node_id}": facts(one, "controller", tmp_path) for one in controllers}
+    nodes = {f"c{controller.node_id}": facts(controller, "controller", tmp_path) for controller in controllers}
     nodes["b1"] = facts(broker, "broker", tmp_path)
     given = {"kind": "restart_controller", "run": "r", "bootstrap_servers": [str(broker.address)], "nodes": nodes}
     return admin_bed.run("rolling_restart", **given, timeout=15, stable_s=0, timeout_s=60, **more)
@@ -90,13 +90,13 @@ def restarted(server, monkeypatch, timeout_s=60.0):
 
 
 def leader(controllers):
-    found = kafka_wire.describe_quorum_any([one.address for one in controllers], None, timeout=5)
+    found = kafka_wire.describe_quorum_any([controller.address for controller in controllers], None, timeout=5)
     return found.quorum.leader_id if found.quorum else None
 
 
 def in_order(controllers):
     """Return the controllers as they restart, the quorum's leader last."""
-    return sorted(controllers, key=lambda one: one.node_id == leader(controllers))
+    return sorted(controllers, key=lambda controller: controller.node_id == leader(controllers))
 
 
 def test_each_controller_of_an_old_metadata_version_restarts_and_lets_the_next_one(monkeypatch, tmp_path):

@@ -37,8 +37,8 @@ def racks_of_two():
             for n, rack in RACKS.items()
         }
         nodes = {
-            f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(one.address)}
-            for n, one in brokers.items()
+            f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(broker.address)}
+            for n, broker in brokers.items()
         }
         connections = servers.connections([broker.address for broker in brokers.values()], connect)
         admin = AdminClient({"bootstrap.servers": bootstrap(connections)})
@@ -55,7 +55,7 @@ def racks_of_two():
 
 
 def bootstrap(connections):
-    return ",".join(str(one) for one in connections.bootstrap)
+    return ",".join(str(server) for server in connections.bootstrap)
 
 
 def read(nodes, connections):
@@ -70,7 +70,7 @@ def read(nodes, connections):
 
 def is_healthy(nodes, connections):
     _facts, found = read(nodes, connections)
-    every = [one for numbers in (found.partitions if found else {}).values() for one in numbers.values()]
+    every = [partition for numbers in (found.partitions if found else {}).values() for partition in numbers.values()]
     return len(every) == 6 and found.alive == set(RACKS) and all(len(p["isr"]) == len(p["replicas"]) for p in every)
 
 

@@ -41,7 +41,7 @@ def homes(nodes, to):
 
 
 def plan(step, to, nodes, brokers, **more):
-    given = {"bootstrap_servers": [str(one.address) for one in brokers], "nodes": nodes, "timeout": 15, **more}
+    given = {"bootstrap_servers": [str(broker.address) for broker in brokers], "nodes": nodes, "timeout": 15, **more}
     return admin_bed.run("upgrade_plan", step=step, to=to, homes=homes(nodes, to), **given)
 
 
@@ -76,7 +76,7 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
             return found
 
         before = nodes()
-        assert {host: one["version"] for host, one in before.items()} == {"b1": "3.9.2", "c1": "3.9.2"}
+        assert {host: state["version"] for host, state in before.items()} == {"b1": "3.9.2", "c1": "3.9.2"}
         up = plan("binaries", "4.1.1", before, [broker])
         assert up.get("order") == ["upgrade_controller", "upgrade_broker"] and up["ready"] == [], up
         assert "do not run Kafka 4.1.1 yet" in plan("versions", "4.1.1", before, [broker])["msg"]

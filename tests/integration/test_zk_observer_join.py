@@ -62,7 +62,7 @@ def leader(addresses):
     """Return the address of the leader if all others follow it."""
     status = zk_servers.collect(addresses, None, 10)
     leading = [address for address in addresses if status[str(address)]["mode"] == "leader"]
-    return leading[0] if leading and all(one["mode"] for one in status.values()) else None
+    return leading[0] if leading and all(answer["mode"] for answer in status.values()) else None
 
 
 def connect_of(addresses):
