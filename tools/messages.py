@@ -161,7 +161,7 @@ def _strings(node: Any) -> Iterator[str]:
 def findings_of(check: Callable) -> list[str]:
     """Return what a check finds: the texts of `Finding` in its function, and in those of its module that it names."""
     module = sys.modules[check.__module__]
-    functions = {name: one for name, one in vars(module).items() if inspect.isfunction(one)}
+    functions = {name: function for name, function in vars(module).items() if inspect.isfunction(function)}
     to_read, read, found = [check.__name__], set(), []
     while to_read:
         name = to_read.pop(0)
@@ -280,8 +280,8 @@ def provoked() -> dict[str, list[str]]:
     for path in sorted((ROOT / "tests" / "system" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
-                for one in node.args:
-                    places.setdefault(preflight.ID[ast.literal_eval(one)], set()).add(path.name)
+                for argument in node.args:
+                    places.setdefault(preflight.ID[ast.literal_eval(argument)], set()).add(path.name)
     return {check: sorted(names) for check, names in places.items()}
 
 
@@ -303,7 +303,7 @@ def index() -> str:
     for area in areas():
         parts.append(f"## {area.name}")
         parts.append(f"{area.title}. {area.about.strip()}".strip())
-        parts.append("\n".join(f"- [{one.id}]({one.id}.md): {one.title}" for one in area.entries))
+        parts.append("\n".join(f"- [{entry.id}]({entry.id}.md): {entry.title}" for entry in area.entries))
     return "\n\n".join(parts) + "\n"
 
 
@@ -314,7 +314,7 @@ def gaps() -> list[str]:
     used.add(message_ids.NO_ID)
     found = [f"{ident}: no entry in {REGISTRY.relative_to(ROOT)}" for ident in sorted(used - registered)]
     found += [f"{ident}: no code has it" for ident in sorted(registered - used)]
-    return found + [f"no id: {one}" for one in without_id()]
+    return found + [f"no id: {place}" for place in without_id()]
 
 
 def main() -> int:
