@@ -38,14 +38,14 @@ def under_kraft(name, restarts=0):
         settings = {"offsets.topic.replication.factor": "2"}
         with servers.zk_broker(home, 1, connect, settings) as first, servers.zk_broker(
             home, 2, connect, settings
-        ) as two:
-            admin = AdminClient({"bootstrap.servers": f"{first.address},{two.address}"})
+        ) as second:
+            admin = AdminClient({"bootstrap.servers": f"{first.address},{second.address}"})
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "both brokers to know the controller")
             admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
             servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
-            brokers = {1: first, 2: two}
+            brokers = {1: first, 2: second}
             try:
                 for _restart in range(restarts):
                     restart_broker(brokers[3 - leader(client)])

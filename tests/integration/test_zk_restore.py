@@ -91,8 +91,8 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
         settings = {"offsets.topic.replication.factor": "2", "auto.create.topics.enable": "false"}
         with servers.zk_broker(home, 1, connect, settings) as first, servers.zk_broker(
             home, 2, connect, settings
-        ) as two:
-            brokers = f"{first.address},{two.address}"
+        ) as second:
+            brokers = f"{first.address},{second.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "two brokers and a controller")
@@ -108,9 +108,9 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             taking.take(client, str(home / "private" / "backup.gz"), connect, "test")
 
             # after the backup leaders change, one replica lags, and topics change
-            two.stop()
+            second.stop()
             produce(brokers, "orders", 3, "while one replica was down")
-            two.start()
+            second.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
             first.stop()
             produce(brokers, "orders", 3, "under other leaders")
@@ -131,17 +131,17 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             assert len(written) == 160
             states = [znodes.partition_state_path("orders", number) for number in range(3)]
             epochs = [znodes.partition_state(client.get(path)[0], path)["leader_epoch"] for path in states]
-            two.stop()
+            second.stop()
             empty(client)
             assert client.get_children("/brokers/topics") == []
 
             cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
             result = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id).write(
-                disks(first, two), [9]
+                disks(first, second), [9]
             )
             assert [name for name in result["from_disks"] if name[0] != "_"] == ["late", "newest"]
             restore = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id)
-            result = restore.write(disks(first, two), [9])  # as after an interrupted restore
+            result = restore.write(disks(first, second), [9])  # as after an interrupted restore
             assert result["from_disks"] == []
             assert restore.missing == [] and result["without_data"] == []
             assert not client.exists("/migration") and not client.exists("/controller")
@@ -151,7 +151,7 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
                 assert state["isr"] == [2] and state["leader"] == 2 and state["leader_epoch"] > epoch
                 assert state["controller_epoch"] == result["controller_epoch"]
             first.start()
-            two.start()
+            second.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 60, "replicas in sync")
             assert consume(brokers, "orders", 3) == (written, ends)
             produce(brokers, "orders", 3, "afterwards")
