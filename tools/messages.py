@@ -85,10 +85,10 @@ def texts() -> list[Text]:
     found: list[Text] = []
     for path in sources():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found += [_text(path, node, template) for node, template in _templates(tree) if message_ids.of(template)]
+        found += [_text(path, node, template) for node, template in _templates(tree) if message_ids.find_ids(template)]
     for path in tasks():
         for text in _strings(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            if message_ids.of(text):
+            if message_ids.find_ids(text):
                 found.append(_text(path, None, re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)))
     for check in preflight.CHECKS:
         found += [Text(seen, (check.id,), check.find.__module__) for seen in findings_of(check.find)]
@@ -121,8 +121,8 @@ def task_messages(node: Any) -> Iterator[str]:
 
 
 def _text(path: Path, node: ast.AST | None, template: str) -> Text:
-    text = " ".join(message_ids.without(template).split())
-    return Text(text, tuple(message_ids.of(template)), f"{path.relative_to(ROOT)}:{node.lineno if node else ''}")
+    text = " ".join(message_ids.strip_ids(template).split())
+    return Text(text, tuple(message_ids.find_ids(template)), f"{path.relative_to(ROOT)}:{node.lineno if node else ''}")
 
 
 def _templates(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -161,7 +161,7 @@ def _strings(node: Any) -> Iterator[str]:
 def findings_of(check: Callable) -> list[str]:
     """Return what a check finds: the texts of `Finding` in its function, and in those of its module that it names."""
     module = sys.modules[check.__module__]
-    functions = {name: one for name, one in vars(module).items() if inspect.isfunction(one)}
+    functions = {name: function for name, function in vars(module).items() if inspect.isfunction(function)}
     to_read, read, found = [check.__name__], set(), []
     while to_read:
         name = to_read.pop(0)
@@ -195,11 +195,11 @@ def without_id() -> list[str]:
             continue
         for node, said in _said(ast.parse(path.read_text(encoding="utf-8")), "core/preflight" in str(path)):
             for _node, template in _templates(ast.Expression(said)):
-                if not message_ids.of(template) and has_words(template):
+                if not message_ids.find_ids(template) and has_words(template):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {template}")
     for path in tasks():
         for text in task_messages(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            if not message_ids.of(text) and has_words(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)):
+            if not message_ids.find_ids(text) and has_words(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)):
                 found.append(f"{path.relative_to(ROOT)}: {text}")
     return found
 
@@ -280,8 +280,8 @@ def provoked() -> dict[str, list[str]]:
     for path in sorted((ROOT / "tests" / "system" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
-                for one in node.args:
-                    places.setdefault(preflight.ID[ast.literal_eval(one)], set()).add(path.name)
+                for argument in node.args:
+                    places.setdefault(preflight.ID[ast.literal_eval(argument)], set()).add(path.name)
     return {check: sorted(names) for check, names in places.items()}
 
 
@@ -303,7 +303,7 @@ def index() -> str:
     for area in areas():
         parts.append(f"## {area.name}")
         parts.append(f"{area.title}. {area.about.strip()}".strip())
-        parts.append("\n".join(f"- [{one.id}]({one.id}.md): {one.title}" for one in area.entries))
+        parts.append("\n".join(f"- [{entry.id}]({entry.id}.md): {entry.title}" for entry in area.entries))
     return "\n\n".join(parts) + "\n"
 
 
@@ -314,7 +314,7 @@ def gaps() -> list[str]:
     used.add(message_ids.NO_ID)
     found = [f"{ident}: no entry in {REGISTRY.relative_to(ROOT)}" for ident in sorted(used - registered)]
     found += [f"{ident}: no code has it" for ident in sorted(registered - used)]
-    return found + [f"no id: {one}" for one in without_id()]
+    return found + [f"no id: {place}" for place in without_id()]
 
 
 def main() -> int:

@@ -120,7 +120,7 @@ def levels_table() -> str:
         one_way = max(level for level in kafka_releases.ONE_WAY if level <= highest)
         others = ", ".join(f"`{name}` {high}" for name, (_low, high, _new) in features.items()) or "none"
         rows.append(
-            f"| {releases.written(release)} | {entry['java']} | {names[lowest]} to {names[highest]} "
+            f"| {releases.format_release(release)} | {entry['java']} | {names[lowest]} to {names[highest]} "
             f"({lowest} to {highest}) | {names[one_way]} ({one_way}) | {others} |"
         )
     return "\n".join(rows)

@@ -19,15 +19,17 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         name, topics = args["gate"], self.variable("quorumshift_fingerprint_topics") or ()
-        asked = gates.jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
+        asked = gates.required_jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
         accept = self.listed("quorumshift_accept_degraded")
         args = self.filled({"verify": asked, "accept": accept, **args})
         result = self.in_slices(args)
-        verified = {one["job"]: one for one in args.get("verified") or () if one}
+        verified = {verification["job"]: verification for verification in args.get("verified") or () if verification}
         failed = bool(result.get("failed"))
         journalled = {
             "verified": {job: verified.get(job, {}).get("digest") for job in args["verify"]} or "off",
-            "reports": {job: one.get("report") for job, one in verified.items() if job in args["verify"]},
+            "reports": {
+                job: verification.get("report") for job, verification in verified.items() if job in args["verify"]
+            },
             "seconds": round(result.get("waited_s") or 0, 3),
             "result": "differ" if failed else "pass",
             **({"accepted": accept} if accept else {}),

@@ -30,7 +30,7 @@ class ActionModule(QuorumshiftAction):
         typed = process_identity.typed()
         lost = typed.pop(LOST, "")
         given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost)
-        found = variables.problems(
+        found = variables.find_problems(
             given,
             variable_specs.specs(),
             variable_specs.cluster_wide(),

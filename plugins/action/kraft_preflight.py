@@ -58,9 +58,9 @@ class ActionModule(QuorumshiftAction):
         return result
 
     def _say(self, findings: list[dict], checks: int) -> None:
-        left = [one for one in findings if not one["waived"]]
-        for one in left:
-            self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
+        left = [finding for finding in findings if not finding["waived"]]
+        for finding in left:
+            self.say(f"{finding['severity']}: {advice.sentences(finding['seen'], finding['do'])}")
         waived = len(findings) - len(left)
         found = f"{len(left) or 'no'} {'finding' if len(left) == 1 else 'findings'}"
         self.say(f"{checks} checks, {found}{f', {waived} waived' if waived else ''}")

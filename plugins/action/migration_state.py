@@ -62,13 +62,13 @@ class ActionModule(QuorumshiftAction):
             refused = same_cluster.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
         result["reasons"] = self._reasons(result)
-        result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
+        result["backups"] = backups.find_backups(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
-        unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
+        unproved = direction != run_lock.FORWARD and rollback.is_unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
         newest, alive = self._newest(facts["nodes"], session)
-        finishes = None if direction or unproved else screen.after(detected.phase, newest, alive)
+        finishes = None if direction or unproved else screen.next_after_failure(detected.phase, newest, alive)
         if finishes:
             result["next"] = finishes._asdict()
         result["next"]["given"] = dict(screen.given_again(result["next"]["playbook"], newest, alive))
@@ -77,17 +77,17 @@ class ActionModule(QuorumshiftAction):
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         # In check mode nothing is done, so only what is due now can be shown
-        ahead = transitions.names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
+        ahead = transitions.step_names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
         result["ahead"] = ahead
-        self._gate(result, self.own.get("gate") or gates.by_hand(result["phase"]))
+        self._gate(result, self.own.get("gate") or gates.choose_gate_to_verify(result["phase"]))
         result["zookeeper_zxid"] = facts["zookeeper"].get("zxid")
         plan = self.planned() if shows else None
-        took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
+        took = planning.measure_took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:
             only_plans = direction == run_lock.REASSIGN and result["idle"]
             self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
         events = self.artifacts().all_events()
-        doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
+        doubts = history.find_contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:
             self._show(result, facts, target, verdict.newest, doubts, took, passed_gates(events))
             self._save_status(result)
@@ -127,7 +127,7 @@ class ActionModule(QuorumshiftAction):
         if unreached and locked and not same_cluster.troubles(facts, cluster_id):
             refused = locked  # hosts that do not answer are why no cluster id could be read
         else:
-            refused = other or excluded.refused(facts, detected, direction) or locked
+            refused = other or excluded.refusal(facts, detected, direction) or locked
         if refused:
             leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST (QS-ADMIN-003)"
             return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
@@ -136,13 +136,13 @@ class ActionModule(QuorumshiftAction):
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
         if direction == run_lock.RESTART:
-            return plain_restart.refused(facts, detected)
+            return plain_restart.refusal(facts, detected)
         if direction == run_lock.BACK and not finishes:
-            return rollback.refused(facts, detected, target)
-        if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
-            return backups.refused(result["phase"])
+            return rollback.refusal(facts, detected, target)
+        if direction == run_lock.FORWARD and self._removes_backups() and backups.refusal(result["phase"]):
+            return backups.refusal(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
-        if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
+        if direction == run_lock.FORWARD and (stuck or phase.find_restoring(facts)):
             return result["reasons"]
         return None
 
@@ -158,7 +158,7 @@ class ActionModule(QuorumshiftAction):
         the end of reassignments."""
         if boolean(self.variable("reassign_cancel") or False):
             return None
-        refused = plain_restart.refused(facts, detected, plain_restart.REASSIGNMENT)
+        refused = plain_restart.refusal(facts, detected, plain_restart.REASSIGNMENT)
         if refused or not result["unfinished"]:
             return refused
         return (
@@ -195,9 +195,9 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.REASSIGN:
             return not any(boolean(self.variable(name) or False) for name in ("reassign_apply", "reassign_cancel"))
         if direction == run_lock.BACK:
-            return rollback.idle(facts, detected, target)
+            return rollback.is_idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
-        removes = self._removes_backups() and backups.found(facts["nodes"], phase.cluster_id(facts))
+        removes = self._removes_backups() and backups.find_backups(facts["nodes"], phase.cluster_id(facts))
         return waits or (detected.phase == phase.FINALIZED and not removes)
 
     def _removes_backups(self):
@@ -227,8 +227,8 @@ class ActionModule(QuorumshiftAction):
     @staticmethod
     def _newest(nodes, session):
         """Return the newest run lock, and whether its run is at work (None if unknown)."""
-        newest = run_lock.newest_in(nodes, session["cluster_id"] or "")
-        return newest, process_identity.alive((newest or {}).get("process"))
+        newest = run_lock.find_newest(nodes, session["cluster_id"] or "")
+        return newest, process_identity.is_alive((newest or {}).get("process"))
 
     def _show(self, result, facts, target, newest, doubts, took, passed):
         """Print the screen of `status`, with what became of the run's plan before it."""
@@ -236,10 +236,12 @@ class ActionModule(QuorumshiftAction):
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)
-        lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
+        lines += [
+            f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
+        ]
         lines += [f"  ! {text}." for text in self._missing(facts)]
         # Any restart, planned or not, would lock clients out
-        lines += [f"  ! {text}." for text in invariants.credentials_lost(facts, result["phase"])]
+        lines += [f"  ! {text}." for text in invariants.find_lost_credentials(facts, result["phase"])]
         if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
             reminders = backups.reminders(facts["nodes"], result["cluster_id"], facts["time"])
             lines += [f"  ! {text}." for text in reminders]
@@ -252,10 +254,10 @@ class ActionModule(QuorumshiftAction):
     def _missing(facts):
         """Return what hosts lack that were read: properties files, services, log directories."""
         read = {host: node for host, node in facts["nodes"].items() if node.get("reached")}
-        found = [one for host, node in read.items() for one in inventory.missing(host, node)]
+        found = [finding for host, node in read.items() for finding in inventory.missing(host, node)]
         for host, node in read.items():
             found += inventory.missing_directories(host, node) if node["role"] == "broker" else []
-        return [advice.sentences(one.seen, one.do) for one in found]
+        return [advice.sentences(finding.seen, finding.do) for finding in found]
 
     def _save_status(self, result):
         """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""
@@ -269,7 +271,7 @@ class ActionModule(QuorumshiftAction):
             display.display(f"  report:  {self._artifacts().page}")
 
     def _excluded_paths(self, cluster_id):
-        """Return where each excluded node has its files, by its own variables (excluded.returning)."""
+        """Return where each excluded node has its files, by its own variables (excluded.explain_return)."""
         roles = {host: node["role"] for host, node in self.excluded().items() if node["role"]}
         return {
             host: {
@@ -300,10 +302,12 @@ class ActionModule(QuorumshiftAction):
         repeated = [
             part
             for option, flag in REPEATED.items()
-            for one in context.CLIARGS.get(option) or ()
-            for part in (flag, shortest(one))
+            for value in context.CLIARGS.get(option) or ()
+            for part in (flag, shortest(value))
         ]
-        files = [part for one in context.CLIARGS.get("extra_vars") or () if one.startswith("@") for part in ("-e", one)]
+        files = [
+            part for value in context.CLIARGS.get("extra_vars") or () if value.startswith("@") for part in ("-e", value)
+        ]
         return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
 
     def _record(self, facts, phase_name, first, last, took):
@@ -317,8 +321,10 @@ class ActionModule(QuorumshiftAction):
         artifacts.save(
             f"facts-{number:02d}-{phase_name}.json", json.dumps(facts, indent=1, sort_keys=True, default=str)
         )
-        for one in took:
-            artifacts.note("event", "took", node_restart=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
+        for step in took:
+            artifacts.note(
+                "event", "took", node_restart=step.name, planned_s=step.planned_s, took_s=round(step.took_s, 3)
+            )
         if last:
             artifacts.note("event", "ended", result="ok")
 

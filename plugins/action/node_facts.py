@@ -37,15 +37,19 @@ class ActionModule(QuorumshiftAction):
     def _connectivity(self, args: dict) -> dict:
         nodes, required = self.nodes(), args.get("connectivity_required", False)
         node = nodes[self.host]
-        if not node["reached"] or not (required or paths.not_begun(nodes)):
+        if not node["reached"] or not (required or paths.is_not_begun(nodes)):
             return {"skipped": True, "changed": False}
-        content = file_changes.of_controller(self, self.host) if node["role"] == "controller" and not required else {}
+        content = (
+            file_changes.controller_properties(self, self.host) if node["role"] == "controller" and not required else {}
+        )
         wanted = paths.targets(self.host, nodes, content.get("zookeeper.connect"))
-        args.setdefault("targets", [one for one in wanted if one["kind"] == "controller"] if required else wanted)
+        args.setdefault(
+            "targets", [target for target in wanted if target["kind"] == "controller"] if required else wanted
+        )
         if node["role"] == "controller" and not node["service"]["active"]:
             args.setdefault("listen", node["address"])
         if node["role"] == "broker" and not required:
-            args.setdefault("log_dirs", [one["path"] for one in node["log_dirs"] if one["exists"]])
+            args.setdefault("log_dirs", [log_dir["path"] for log_dir in node["log_dirs"] if log_dir["exists"]])
             args.setdefault("own_zookeeper", (node.get("file") or {}).get("mode") == "zk")
         if any(key.startswith("config.providers") for key in content):
             args.setdefault("content", content)
@@ -59,15 +63,15 @@ class ActionModule(QuorumshiftAction):
         if found and untried:
             found["login"] = {"answered": [], "errors": [], "untried": untried}
         if required and found and found["failed"]:
-            findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
-            lines = [f"{advice.sentences(one.seen, one.do)}." for one in findings]
+            findings = paths.find_unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
+            lines = [f"{advice.sentences(finding.seen, finding.do)}." for finding in findings]
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker. (QS-CHECK-036)", *lines])}
         return result
 
     def _login(self, wanted: list[dict], values: dict[str, str]) -> tuple[dict | None, str]:
         """Return how this host's controller will log in to brokers with its future properties, and why that cannot be
         tried; neither where it connects without a login."""
-        brokers = [one["address"] for one in wanted if one["kind"] == "broker"]
+        brokers = [target["address"] for target in wanted if target["kind"] == "broker"]
         if not brokers or kraft_config.inter_broker_protocol(values) == "PLAINTEXT":
             return None, ""
         settings, untried = kraft_config.inter_broker_client(values)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, strays
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
@@ -46,7 +46,7 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         part, repair = self.own.get("part", "all"), self.own.get("repair", False)
         if part == "await" and not repair and "kind" not in args:
-            begun = run_outcome.unawaited(self.artifacts().events(), self.host) or {}
+            begun = run_outcome.find_unawaited(self.artifacts().events(), self.host) or {}
             if not begun:
                 return {"changed": False, "outcome": None}
             repair = begun["restart_kind"] == "repair"
@@ -58,7 +58,7 @@ class ActionModule(QuorumshiftAction):
         args.update(
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",
-            **(self._changes_of_repair() if repair else file_changes.of_restart(self, kind, self.host)),
+            **(self._changes_of_repair() if repair else file_changes.restart_options(self, kind, self.host)),
         )
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
@@ -98,7 +98,7 @@ class ActionModule(QuorumshiftAction):
         """
         file = (self.facts_of(self.host).get("quorumshift_node") or {}).get("file") or {}
         if file.get("mode") == "zk_migration":
-            return file_changes.of_restart(self, "zk_migration", self.host)
+            return file_changes.restart_options(self, "zk_migration", self.host)
         return {"node_id": int(self.nodes()[self.host]["node_id"])}
 
     def _keep(self, args: dict, result: dict, kind: str) -> None:
@@ -132,7 +132,7 @@ class ActionModule(QuorumshiftAction):
         node: Any = (result.get("ansible_facts") or {}).get("quorumshift_node") or {}
         found = strays.paths(node)
         if found:
-            self.say(f"{self.host} has -stray directories: {shown(found)}")
+            self.say(f"{self.host} has -stray directories: {format_names(found)}")
             self.artifacts().note("event", "stray directories", host=self.host, paths=found)
 
     def _note_missed(self, kind: str) -> None:

@@ -40,7 +40,7 @@ class ActionModule(QuorumshiftAction):
             return result
         name = {"cancelled": "reassignments_cancelled"}.get(state, "reassigned" if result["done"] else "reassigning")
         more = {key: result[key] for key in ("gone", "throttles_left", "waited_s") if result.get(key)}
-        moved = [f"{one['topic']}-{one['partition']}" for one in result["results"]]
+        moved = [f"{moved_partition['topic']}-{moved_partition['partition']}" for moved_partition in result["results"]]
         self._note(name, partitions=len(moved), first=moved[:5], throttle=args.get("throttle_bytes_s"), **more)
         return result
 

@@ -81,7 +81,7 @@ class ActionModule(QuorumshiftAction):
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""
-        each = planning.each_s(self.artifacts().all_events())
+        each = planning.average_s(self.artifacts().all_events())
         for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
         self.artifacts().note("event", "restarted first", restart_kind=kind, **leader._asdict())
@@ -109,7 +109,7 @@ class ActionModule(QuorumshiftAction):
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
         """Show and journal where the roll differs from the plan that this run made at its beginning."""
-        why = planning.deviations(order, plan) if order else []
+        why = planning.find_deviations(order, plan) if order else []
         if why:
             self.say(f"differs from the plan ({', then '.join(order)}): {'; '.join(why)}")
             self.artifacts().note("event", "otherwise than planned", restart_kind=plan["kind"], planned=order, why=why)
@@ -118,7 +118,7 @@ class ActionModule(QuorumshiftAction):
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
         together = transitions.KINDS[args["kind"]].role == transitions.BROKER
-        refused = None if together else admission.not_one(args["batch"])
+        refused = None if together else admission.check_single_host(args["batch"])
         if refused:
             return f"{refused}. Run without --limit (QS-RESTART-001)"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))

@@ -39,11 +39,11 @@ class ActionModule(QuorumshiftAction):
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""
         decided = self.session["run_lock"]
-        since, playbook, given = time.time(), process_identity.playbook(), process_identity.given()
+        since, playbook, given = time.time(), process_identity.playbook_name(), process_identity.given()
         if playbook == "restart":  # what started since then need not restart again
             given.setdefault("restart_since", str(int(since)))
         lock = {
-            **process_identity.me(),
+            **process_identity.own_identity(),
             "number": decided["number"],
             "run": self.session["run"],
             "direction": decided["direction"],

@@ -55,7 +55,7 @@ class ActionModule(QuorumshiftAction):
         Not by the play's hosts that are left: in a rescue, Ansible counts only those whose own failure led there."""
         hosts = {host for begun in self._unended() for host in begun["hosts"]}
         for host in sorted(hosts - set(args["answered"]) - self._known()):
-            self.failed_at(self.step, run_outcome.lost(), host=host)
+            self.failed_at(self.step, run_outcome.explain_lost(), host=host)
         return {"changed": False}
 
     def _advise(self, args):
@@ -78,7 +78,7 @@ class ActionModule(QuorumshiftAction):
         return {"changed": False}
 
     def _unended(self):
-        return [one for one in run_outcome.unended(self.artifacts().events()) if one["step"] == self.step]
+        return [event for event in run_outcome.find_unended(self.artifacts().events()) if event["step"] == self.step]
 
     def _next(self):
         """Return what the operator does next."""

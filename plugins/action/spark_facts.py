@@ -15,7 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.c
     client_address,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction, reason
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction, format_reason
 
 
 class ActionModule(QuorumshiftAction):
@@ -34,13 +34,15 @@ class ActionModule(QuorumshiftAction):
             )
             result = self.module({**self._asked(options), **self.filled(args)})
         except AnsibleConnectionFailure as error:
-            return self._read({**found, "unreachable": reason(self.host, error)})
+            return self._read({**found, "unreachable": format_reason(self.host, error)})
         except AnsibleActionFail as error:
-            return self._read({**found, "error": reason(self.host, error)})
+            return self._read({**found, "error": format_reason(self.host, error)})
         if result.get("unreachable"):
-            return self._read({**found, "unreachable": reason(self.host, result.get("msg"))})
+            return self._read({**found, "unreachable": format_reason(self.host, result.get("msg"))})
         if result.get("failed") or "spark" not in result:
-            return self._read({**found, "error": reason(self.host, result.get("msg") or "the module returned nothing")})
+            return self._read(
+                {**found, "error": format_reason(self.host, result.get("msg") or "the module returned nothing")}
+            )
         return self._read({**found, "heap_mib": spark.heap_mib(options), **result["spark"]})
 
     @staticmethod

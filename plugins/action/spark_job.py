@@ -146,7 +146,7 @@ class ActionModule(QuorumshiftAction):
         why = self._copied(here, there)
         if why:
             raise AnsibleActionFail(
-                message_ids.at_end(
+                message_ids.move_to_end(
                     f"{os.path.basename(here)} could not be copied to the Spark host: {why} (QS-VERIFY-002)"
                 )
             )
@@ -182,7 +182,7 @@ class ActionModule(QuorumshiftAction):
     def _run(self, module: str, **args) -> dict:
         result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
         if result.get("failed"):
-            raise AnsibleActionFail(message_ids.at_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
+            raise AnsibleActionFail(message_ids.move_to_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
         return result
 
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
@@ -212,9 +212,9 @@ class ActionModule(QuorumshiftAction):
             self.say(f"{job.summary(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
             return result
-        for one in (found.get("differences") or [])[:SHOWN]:
-            self.say(one["text"])
-        why = printable.visible("; ".join(found.get("reasons") or ["the job gave no reason"]))
+        for difference in (found.get("differences") or [])[:SHOWN]:
+            self.say(difference["text"])
+        why = printable.escape_invisible("; ".join(found.get("reasons") or ["the job gave no reason"]))
         outcome = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
         self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
         what = f"{'Report' if shown == REPORT else 'Spark log'}: {os.path.relpath(os.path.join(where, shown))}"

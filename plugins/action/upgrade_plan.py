@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import KINDS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 
@@ -33,11 +33,11 @@ class ActionModule(QuorumshiftAction):
     def _binaries(self, args, result):
         self.say(f"to Kafka {args['to']}: {', then '.join(f'{KINDS[kind].role}s' for kind in result['order'])}")
         if result["ready"]:
-            self.say(f"run it already: {shown(result['ready'])}")
+            self.say(f"run it already: {format_names(result['ready'])}")
         if result["switched"]:
-            self.say(f"no node runs, the link alone is switched: {shown(result['switched'])}")
+            self.say(f"no node runs, the link alone is switched: {format_names(result['switched'])}")
         if result.get("by_hook"):
-            self.say(f"the hook installs it: {shown(result['by_hook'])}")
+            self.say(f"the hook installs it: {format_names(result['by_hook'])}")
         for host, found in (result.get("ahead") or {}).items():
             self.say(
                 f"{found['path']} of {host} leads to {found['target']} already, and its process runs {found['runs']}"
@@ -50,7 +50,7 @@ class ActionModule(QuorumshiftAction):
                 instead[key] = more
         for key, found in sorted(hosts.items()):
             how = f"set {instead[key]} instead" if instead[key] else "remove it after the upgrade"
-            self.say(f"Kafka {args['to']} does not know {key} of {shown(found)}: {how}")
+            self.say(f"Kafka {args['to']} does not know {key} of {format_names(found)}: {how}")
         self._capped(result)
 
     def _capped(self, result):

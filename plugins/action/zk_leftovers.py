@@ -15,6 +15,6 @@ class ActionModule(QuorumshiftAction):
 
     def done(self, args, result):
         if result["changed"]:
-            znodes = sum(one["znodes"] for one in result["leftovers"])
+            znodes = sum(leftover["znodes"] for leftover in result["leftovers"])
             self.say(f"removed {znodes} znodes of other applications from the destination")
             self.artifacts().note("event", "zk_leftovers removed", leftovers=result["leftovers"])

@@ -37,7 +37,7 @@ _value:
 
 def ids_at_end(message: str) -> str:
     """Return a message with its ids at its end."""
-    return message_ids.at_end(str(message), message_ids.NO_ID)
+    return message_ids.move_to_end(str(message), message_ids.NO_ID)
 
 
 class FilterModule:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of what probes read and core decides on. All of them are JSON-able.
 
-node.node.facts makes NodeFacts on a host, action plugins add where it is reached, and cluster.cluster.collect adds
+node.node.collect makes NodeFacts on a host, action plugins add where it is reached, and cluster.cluster.collect adds
 what the running cluster says and makes ClusterFacts. Times are in epoch seconds, sizes in bytes. A key that is missing
 was not read; None means that there is nothing.
 """
@@ -14,7 +14,7 @@ from typing import Any, Mapping, TypedDict
 
 
 class Service(TypedDict, total=False):
-    """A unit as systemd shows it (host.service.state). Without systemd the first five keys alone."""
+    """A unit as systemd shows it (host.service.read_state). Without systemd the first five keys alone."""
 
     manager: str
     name: str
@@ -224,8 +224,8 @@ class NodeFacts(TypedDict, total=False):
 
     `copy`: the counts of the initial copy that a backup host keeps (host_state.COPY); `version`: of the running Kafka,
     or of the jars in its home while it is down; `log_dirs` without a properties file: the inventory's. `space`,
-    `runs_with`, `starts_with`, `limits` and `memory` are as the functions of those names in node.node return them,
-    `paths` as the module node_facts does.
+    `runs_with`, `starts_with`, `limits` and `memory` are what node.node reads, `paths` what the module node_facts
+    returns.
     """
 
     role: str
@@ -251,7 +251,7 @@ class NodeFacts(TypedDict, total=False):
     digest_keys: dict[str, str]  # sealed
     backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None
-    last_error: str | None  # the newest in the node's own log (own_log.last_error)
+    last_error: str | None  # the newest in the node's own log (own_log.read_last_error)
     storage_tool: bool  # kafka-storage.sh exists
     limits: dict | None
     memory: dict
@@ -319,7 +319,7 @@ class Topics(TypedDict, total=False):
 
 
 class ZooKeeperFacts(TypedDict, total=False):
-    """What ZooKeeper has of the migration (zookeeper.zookeeper.migration_znodes). `error` where it cannot be read.
+    """What ZooKeeper has of the migration (zookeeper.zookeeper.read_migration_znodes). `error` where it cannot be read.
 
     Each of the znodes is {exists, malformed (None, or the reason), ...its values}.
     """

@@ -56,25 +56,25 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafk
 def main():
     """Remove the registrations and exit."""
     module = ProbeModule({"cluster_id": {"type": "str", "required": True}})
-    module.run(lambda: unregistered(module))
+    module.run(lambda: unregister(module))
 
 
-def unregistered(module):
+def unregister(module):
     """Remove each stale registration and return the module's result."""
     facts = module.facts(partitions=False, needed=(same_cluster.ZOOKEEPER, same_cluster.HOSTS))
-    left = phase.left_registered(facts)
+    left = phase.find_left_registered(facts)
     if left and not module.check_mode:
         leader = facts["quorum"].get("leader_id")
         address = next((node["address"] for node in phase.controllers(facts).values() if node["node_id"] == leader), "")
         if not address:
             module.fail_json(
-                msg=f"{still_registered(left)}: no controller answers as the quorum's leader (QS-RESTART-015)"
+                msg=f"{explain_still_registered(left)}: no controller answers as the quorum's leader (QS-RESTART-015)"
             )
         try:
             for broker_id in left:
                 remove(module, parse_host_port(address), broker_id)
         except kafka_wire.WireError as error:
-            module.fail_json(msg=f"{still_registered(left)}: {error}")
+            module.fail_json(msg=f"{explain_still_registered(left)}: {error}")
     return {"changed": bool(left), "unregistered": left}
 
 
@@ -86,12 +86,12 @@ def remove(module, address, broker_id):
         if not kafka_wire.unregister_broker(address, broker_id, *known):
             return
     module.fail_json(
-        msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration "
+        msg=f"{explain_still_registered([broker_id])}: the broker registers again, so it runs in migration "
         "mode (QS-RESTART-015)"
     )
 
 
-def still_registered(broker_ids):
+def explain_still_registered(broker_ids):
     """Return why the module fails, without the cause."""
     return (
         f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so "

@@ -120,17 +120,17 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    own_id = node.own_id(given["config_file"])
+    own_id = node.read_own_id(given["config_file"])
     of_this_run = (given["cluster_id"], given["run"], given["host"], own_id)
     rejected = gates.rejection(gates.WIPE, given["gate_token"], *of_this_run, clock.read())
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was removed on this host."
         module.fail_json(**rejected)
     try:
-        directory = host_state.directory(given["state_dir"], given["cluster_id"])
-        with host_state.locked(directory):
+        directory = host_state.make_directory(given["state_dir"], given["cluster_id"])
+        with host_state.lock(directory):
             run_lock_file.require(directory, given["run"])
-            module.exit_json(**wiped(given, directory, module.check_mode))
+            module.exit_json(**wipe(given, directory, module.check_mode))
     except host_state.Held:
         module.fail_json(
             msg="a restart is running on this host. Nothing was removed. Run again when it has ended. (QS-ROLLBACK-007)"
@@ -143,9 +143,9 @@ def main():
         )
 
 
-def wiped(given, directory, check_mode):
+def wipe(given, directory, check_mode):
     """Return the result. Raises Refused before anything is removed."""
-    state = service.state(given["service"])
+    state = service.read_state(given["service"])
     if not restart_steps.is_stopped(state):
         raise Refused(
             f"service {given['service']} is {state.get('active_state') or 'active'}, but must be "
@@ -155,14 +155,14 @@ def wiped(given, directory, check_mode):
     mode = kraft_config.mode_at_next_start(properties.parse(old, path=given["config_file"]))
     ours = mode == STARTED.after
     started = {**given, "kind": STARTED.name, "mode": STARTED.after}
-    before = restart_files.read_bytes(restart_files.kept(started, directory))
+    before = restart_files.read_bytes(restart_files.kept_path(started, directory))
     full = [
         path
         for path in log_dirs(given, old if ours else b"")
         if os.path.isdir(path) and set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY
     ]
     for path in full:
-        must_be_ours(path, given["cluster_id"], given["node_id"])
+        require_ours(path, given["cluster_id"], given["node_id"])
     changed = bool(full or ours or state["masked"])
     result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
@@ -176,8 +176,8 @@ def wiped(given, directory, check_mode):
         return result
     for path in full:
         # Kafka's user may replace the directory by a link: what is emptied is what was compared.
-        with safe_files.pinned(path) as opened:
-            must_be_ours(path, given["cluster_id"], given["node_id"], opened)
+        with safe_files.pin(path) as opened:
+            require_ours(path, given["cluster_id"], given["node_id"], opened)
             empty(opened)
     if ours and before:
         restart_files.replace(given["config_file"], before, None)
@@ -198,11 +198,11 @@ def log_dirs(given, data):
     return host_identity.log_dirs(properties.parse(data)) or [given["log_dir"]]
 
 
-def must_be_ours(path, cluster_id, node_id, opened=None):
+def require_ours(path, cluster_id, node_id, opened=None):
     """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
     path of the same directory, which is read."""
-    found = {**host_identity.stored(opened or path), "path": path}
-    refused = same_cluster.of_host([found], cluster_id, node_id, optional=False)
+    found = {**host_identity.read_stored(opened or path), "path": path}
+    refused = same_cluster.check_host([found], cluster_id, node_id, optional=False)
     if refused:
         raise Refused(refused)
 

@@ -70,7 +70,7 @@ def main():
         held = (host_state.read_json(path) or {}).get("key")
         wanted = seal.unseal(given["run_key"], given["key"]) or held or secrets.token_hex(32)
         if wanted != held and not module.check_mode:
-            host_state.directory(given["state_dir"], given["cluster_id"])
+            host_state.make_directory(given["state_dir"], given["cluster_id"])
             host_state.write_json(path, {"key": wanted})
     except (seal.SealError, OSError, ValueError) as error:
         module.fail_json(msg=f"the key that hashes secrets could not be read or stored: {error} (QS-VERIFY-002)")

@@ -148,39 +148,39 @@ def main():
     given = module.params
 
     try:
-        soak_s = gates.seconds(given["soak"])
+        soak_s = gates.parse_duration(given["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
 
     # A degraded cluster may be the very reason for a rollback.
     accepted = given["accept"] if gates.GATES[given["gate"]].rollback else None
-    refused = gates.unverified(given["gate"], given["run"], given["verify"], given["verified"])
+    refused = gates.explain_unverified(given["gate"], given["run"], given["verify"], given["verified"])
     if refused and not module.check_mode:
         module.fail_json(msg=f"gate {given['gate']} stays closed: {refused}. Nothing was changed. (QS-VERIFY-002)")
 
     def work():
-        def gather():
+        def collect():
             facts = module.facts()
             detected = phase.detect(facts)
             topics = facts["topics"]
             min_isr = module.min_isr(topics.get("partitions") or {})
             voters = gates.expected_voters(given["gate"], facts)
             reading = invariants.Reading(facts, detected.phase, min_isr, voters, given["lag_s"], accepted)
-            lasting = invariants.lasting(reading)
+            lasting = invariants.find_lasting(reading)
             if lasting:  # waiting fixes none of these
                 module.fail_json(
                     msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed. (QS-VERIFY-002)"
                 )
-            health = invariants.broken(reading)
+            health = invariants.find_broken(reading)
             if given["gate"] == "before_revert":
-                health += cluster_health.last_in_sync(topics)
-            troubles, do = gates.closed_by(given["gate"], detected, health), {}
+                health += cluster_health.find_last_in_sync(topics)
+            troubles, do = gates.explain_closed(given["gate"], detected, health), {}
             if given["gate"] == "after_revert":
-                troubles += rollback.not_reverted(facts, detected)
+                troubles += rollback.check_reverted(facts, detected)
             # There is no lag to measure in other phases: controllers write to ZooKeeper in these alone.
             if not troubles and given["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
-                troubles = lag.behind(module.connections, phase.controllers(facts), given["lag_s"])
-                do = {"do": rollback_readiness.to_be_written(facts)} if troubles else {}
+                troubles = lag.explain_behind(module.connections, phase.controllers(facts), given["lag_s"])
+                do = {"do": rollback_readiness.suggest_writes(facts)} if troubles else {}
             if given["gate"] == "before_finalize":
                 refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
                 if refused:  # waiting fixes none of these
@@ -196,7 +196,7 @@ def main():
 
         gate = gates.GATES[given["gate"]]
         result = module.wait(
-            gather, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) (QS-GATE-002)"
+            collect, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment}) (QS-GATE-002)"
         )
         if not result["done"]:
             result.pop("gate_token", None)

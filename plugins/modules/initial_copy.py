@@ -113,7 +113,7 @@ def main():
 
 def expected(module):
     """Return the count of ZooKeeper's metadata."""
-    return {"counted": counted(module)}
+    return {"counted": count_records(module)}
 
 
 def awaited(module):
@@ -127,13 +127,13 @@ def awaited(module):
 
     def stopped():
         if not cache:  # once a slice, because it takes as long as the slowest controller
-            cache["down"] = phase.silent_controllers(module.facts(partitions=False))
+            cache["down"] = phase.find_silent_controllers(module.facts(partitions=False))
         return cache["down"]
 
-    def gather():
+    def collect():
         with cluster.connect_zookeeper(module.connections) as client:
-            same_cluster(module, client)
-            seen = zookeeper.migration_znodes(client, module.connections.timeout)
+            require_same_cluster(module, client)
+            seen = zookeeper.read_migration_znodes(client, module.connections.timeout)
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
@@ -145,9 +145,9 @@ def awaited(module):
             return [f"/migration is at {offset} and has not changed yet (QS-COPY-001)", *stopped()], {}
         return [], {"offset": offset}
 
-    result = module.wait(gather, 0, module.params["timeout_s"], "the initial copy (QS-COPY-001)")
+    result = module.wait(collect, 0, module.params["timeout_s"], "the initial copy (QS-COPY-001)")
     result["carry"]["seen"] = first
-    return {**result, "counted": counted(module)} if result["done"] else result
+    return {**result, "counted": count_records(module)} if result["done"] else result
 
 
 def compared(module):
@@ -161,7 +161,7 @@ def compared(module):
     return initial_copy.detect(module.params["before"], module.params["after"], controllers)._asdict()
 
 
-def same_cluster(module, client):
+def require_same_cluster(module, client):
     """Fail the module where ZooKeeper is of another cluster than the run."""
     if module.params["cluster_id"]:
         try:
@@ -170,11 +170,11 @@ def same_cluster(module, client):
             module.fail_json(msg=f"{error}. Nothing was changed by this task.")
 
 
-def counted(module):
+def count_records(module):
     """Return the expected records by type and the names in ZooKeeper's metadata."""
     with cluster.connect_zookeeper(module.connections) as client:
-        same_cluster(module, client)
-        metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
+        require_same_cluster(module, client)
+        metadata = zookeeper.read_metadata(client, timeout=module.connections.timeout)
     pending = set(metadata["delete_topics"])
     return {
         "records": zk_metadata.expected_records(metadata),

@@ -151,26 +151,26 @@ def main():
         },
         changes=True,
     )
-    module.run(lambda admin, connections: updated(module, admin, connections), (core_features.FeatureError,))
+    module.run(lambda admin, connections: update_features(module, admin, connections), (core_features.FeatureError,))
 
 
-def updated(module, admin, connections):
+def update_features(module, admin, connections):
     """Make the changes and return the module's result."""
     given = module.params
     more = [parse_host_port(text) for text in given["controllers"]]
 
-    def gather():
-        return features.gather(admin, connections.client, connections.controller_client, more, connections.timeout)
+    def collect():
+        return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
 
-    found = gather()
-    supported, static = features.supported(found), bool(found["static_voters"])
+    found = collect()
+    supported, static = features.supported_ranges(found), bool(found["static_voters"])
     levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
     changes = core_features.updates(levels, found["finalized"])
-    refused = core_features.unready(found) if changes else None
+    refused = core_features.explain_unready(found) if changes else None
     refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
-    results = [{**one._asdict(), **core_features.names(one)} for one in changes]
+    results = [{**update._asdict(), **core_features.name_levels(update)} for update in changes]
     answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
     if module._diff:
         answer["diff"] = core_features.diff(changes)
@@ -180,8 +180,8 @@ def updated(module, admin, connections):
         began = time.monotonic()
         while True:
             admin.refresh()
-            found = gather()
-            behind = core_features.behind(found["nodes"], levels, after)
+            found = collect()
+            behind = core_features.find_behind(found["nodes"], levels, after)
             waited = round(time.monotonic() - began, 3)
             if not behind:
                 now = {"finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
@@ -197,18 +197,18 @@ def updated(module, admin, connections):
 
     if not changes:  # an earlier run may have ended while nodes were behind
         answering = {name: node for name, node in found["nodes"].items() if "error" not in node}
-        late = not module.check_mode and core_features.behind(answering, levels)
+        late = not module.check_mode and core_features.find_behind(answering, levels)
         return served(core_features.NO_EPOCH, False) if late else answer
     newest = core_features.newest_epoch(found["nodes"])
-    asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}
+    asked = {update.feature: (update.after, _kind(update, given["downgrade"])) for update in changes}
     for validate_only in (True,) if module.check_mode else (True, False):
         error, errors = admin.update_features(asked, validate_only)
-        failed = {name: one for name, one in errors.items() if one}
+        failed = {name: failure for name, failure in errors.items() if failure}
         if error or failed:
-            for one in results:
-                cause = errors.get(one["feature"]) or error
-                one["error"] = cause.name if cause else None
-            listed = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
+            for result in results:
+                cause = errors.get(result["feature"]) or error
+                result["error"] = cause.name if cause else None
+            listed = "; ".join(f"{name}: {failure}" for name, failure in sorted(failed.items())) or str(error)
             done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
             module.fail_json(msg=f"the controller refused the change: {listed}. {done} (QS-ADMIN-009)", results=results)
     if module.check_mode:

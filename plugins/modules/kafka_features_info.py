@@ -137,18 +137,18 @@ def main():
     def work(admin, connections):
         more = [parse_host_port(text) for text in module.params["controllers"]]
         clients = connections.client, connections.controller_client
-        found = features.gather(admin, *clients, more, connections.timeout)
+        found = features.collect(admin, *clients, more, connections.timeout)
         stored = None
         if found["mode"] == "zookeeper":
             data = znodes(connections, formats.FEATURE)[formats.FEATURE]
             stored = formats.feature(data) if data else None
-        supported = features.supported(found)
+        supported = features.supported_ranges(found)
         names = sorted({name for node in supported.values() for name in node})
         return {
             **found,
-            "finalized": {name: core_features.shown(name, level) for name, level in found["finalized"].items()},
+            "finalized": {name: core_features.format_level(name, level) for name, level in found["finalized"].items()},
             "highest_common": {
-                name: core_features.shown(name, core_features.highest_common(name, supported)) for name in names
+                name: core_features.format_level(name, core_features.highest_common(name, supported)) for name in names
             },
             "zookeeper_feature": stored,
             "notes": core_features.notes(found["mode"], found["static_voters"], stored),

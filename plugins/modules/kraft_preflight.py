@@ -193,7 +193,7 @@ def main():
         }
     )
 
-    unfit = preflight.unfit(module.params["waived"])
+    unfit = preflight.check_waivers(module.params["waived"])
     if unfit:
         module.fail_json(
             msg=f"quorumshift_waive is invalid: {'; '.join(unfit)}. It maps ids of checks to reasons, as in "
@@ -208,11 +208,11 @@ def main():
     def work():
         began = module.params["carry"].get("began") or time.time()
         waited = time.time() - began
-        facts = collected(module)
-        lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
+        facts = collect(module)
+        lasting = requests.find_lasting(facts, module.params["carry"].get("lasting"))
         findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
         blocking = [finding for finding in findings if finding["severity"] == "blocks"]
-        result = {"findings": findings, "checks": preflight.ran(facts)}
+        result = {"findings": findings, "checks": preflight.ids_with_facts(facts)}
         if blocking and all(waited < patience.get(finding["id"], 0) for finding in blocking):
             time.sleep(PAUSE_S)
             progress = f"waiting for {waited:.0f} s: {blocking[0]['seen']}"
@@ -228,7 +228,7 @@ def main():
     module.run(work)
 
 
-def collected(module):
+def collect(module):
     """Return the facts of all checks; errors become part of the facts."""
     facts, connections = module.facts(strict=False), module.connections
     seen_topics = facts["topics"]
@@ -236,15 +236,15 @@ def collected(module):
     if facts["zookeeper"].get("reached"):
         try:
             with cluster.connect_zookeeper(connections) as client:
-                metadata = zookeeper.metadata(client, timeout=connections.timeout)
-                notifications = zookeeper.notifications(client, connections.timeout)
-                in_zookeeper = _rights_in_zookeeper(client, connections, metadata["topics"])
+                metadata = zookeeper.read_metadata(client, timeout=connections.timeout)
+                notifications = zookeeper.count_notifications(client, connections.timeout)
+                in_zookeeper = _collect_rights_in_zookeeper(client, connections, metadata["topics"])
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
     if seen_topics.get("reached"):
         names = metadata["topics"] if metadata else seen_topics["partitions"]
-        rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
+        rights = topics.read_rights(connections.bootstrap, connections.client, names, connections.timeout)
         readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
         try:
             min_isr = module.min_isr(name for name in seen_topics["partitions"] if name in readable)
@@ -256,7 +256,9 @@ def collected(module):
         if node["role"] == "broker" and node.get("running") and node.get("node_id") is not None
     }
     with ThreadPoolExecutor(max_workers=16) as pool:
-        running = dict(zip(brokers, pool.map(lambda broker: _running_config(connections, broker), brokers.values())))
+        running = dict(
+            zip(brokers, pool.map(lambda broker: _read_running_config(connections, broker), brokers.values()))
+        )
     given = module.params
     return preflight.Facts(
         facts,
@@ -289,9 +291,9 @@ def collected(module):
     )
 
 
-def _rights_in_zookeeper(client, connections, names):
+def _collect_rights_in_zookeeper(client, connections, names):
     try:
-        return zk_rights.gather(client, connections.zookeeper_client, names, connections.timeout)
+        return zk_rights.collect(client, connections.zookeeper_client, names, connections.timeout)
     except zookeeper.ZooKeeperError as error:
         return {"error": str(error)}
 
@@ -300,14 +302,14 @@ def _ensemble(connections):
     if connections.zookeeper is None:
         return {}
     context = connections.zookeeper_client.ssl_context()
-    return zk_servers.gather(connections.zookeeper.servers, context, connections.timeout)
+    return zk_servers.collect(connections.zookeeper.servers, context, connections.timeout)
 
 
-def _running_config(connections, broker_id):
+def _read_running_config(connections, broker_id):
     """Return a broker's running config, or {error, denied} after the last of some attempts."""
     for attempts in range(CONFIG_ATTEMPTS, 0, -1):
         try:
-            return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
+            return topics.read_broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
         except topics.KafkaException as error:
             denied = topics.is_denied(error)
             if denied or attempts == 1:

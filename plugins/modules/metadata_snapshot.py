@@ -160,7 +160,9 @@ def main():
         metadata_snapshot.LogError,
         metadata_snapshot.SnapshotError,
     ) as error:
-        module.fail_json(msg=message_ids.at_end(f"the snapshot of the metadata log failed: {error} (QS-VERIFY-006)"))
+        module.fail_json(
+            msg=message_ids.move_to_end(f"the snapshot of the metadata log failed: {error} (QS-VERIFY-006)")
+        )
 
 
 def present(given, check_mode=False):
@@ -175,7 +177,7 @@ def present(given, check_mode=False):
     if check_mode:
         snapshot = metadata_snapshot.preview(directory, end_offset, timeout, since)
     else:
-        host = host_state.directory(given["state_dir"], given["cluster_id"])
+        host = host_state.make_directory(given["state_dir"], given["cluster_id"])
         target = os.path.join(host, metadata_snapshot.DIRECTORY)
         snapshot = metadata_snapshot.take(directory, target, end_offset, timeout, since)
     archive = {} if snapshot.path is None else {key: getattr(snapshot, key) for key in ("path", "sha256", "bytes")}

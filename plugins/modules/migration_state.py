@@ -372,7 +372,7 @@ def main():
     )
     given = module.params
     try:
-        soak_s = gates.seconds(given["soak"])
+        soak_s = gates.parse_duration(given["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
 
@@ -386,7 +386,7 @@ def main():
             "phase": detected.phase,
             "cluster_id": phase.cluster_id(facts),
             "blocks": [block._asdict() for block in detected.blocks],
-            "evidence": [one._asdict() for one in detected.evidence],
+            "evidence": [item._asdict() for item in detected.evidence],
             "steps": detected.steps,
             "next": screen.next_step(facts, detected, soak_s)._asdict(),
             "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
@@ -394,17 +394,17 @@ def main():
             "mirrored_zxid": migration.get("mzxid"),
             "nodes": screen.node_lines(facts),
             "token": gates.finalize_token(facts) if detected.phase in gates.GATES["before_finalize"].phases else None,
-            "unfinished": sorted({*phase.unfinished(facts), *phase.to_start(facts, detected.phase)}),
-            "left_registered": phase.left_registered(facts),
+            "unfinished": sorted({*phase.find_unfinished(facts), *phase.find_startable(facts, detected.phase)}),
+            "left_registered": phase.find_left_registered(facts),
             "quorum": facts["quorum"],
             "facts": facts,
-            **(planned(module, facts, detected) if given["plan_to"] is not None else {}),
+            **(plan(module, facts, detected) if given["plan_to"] is not None else {}),
         }
 
     module.run(work)
 
 
-def planned(module, facts, detected):
+def plan(module, facts, detected):
     """Return {plan: {steps, unavoidable}}, or {plan_error} where the brokers do not answer."""
     partitions = facts["topics"].get("partitions") or {}
     try:
@@ -416,7 +416,7 @@ def planned(module, facts, detected):
         steps = planning.steps(facts, detected, min_isr, given["canary"], given["plan_to"], given["concurrency"])
     except ValueError as error:
         return {"plan_error": str(error)}
-    unavoidable = cluster_health.unavoidable(partitions, min_isr)
+    unavoidable = cluster_health.find_unavoidable(partitions, min_isr)
     return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}
 
 

@@ -285,7 +285,7 @@ def main():
 def read_node(given):
     """Return the facts of probes.node.node and, from before it, of probes.host.clock."""
     read_at, _result = read_clock(given)
-    facts = node.facts(
+    facts = node.collect(
         given["role"],
         given["config_file"],
         given["service"],
@@ -307,14 +307,14 @@ def read_clock(_given):
 def read_connectivity(given):
     """Return what the host reaches, and the preflight's other facts of this host."""
     facts = {
-        "tried": dict(Counter(one["kind"] for one in given["targets"])),
+        "tried": dict(Counter(target["kind"] for target in given["targets"])),
         "failed": paths.check_connectivity(given["targets"], given["timeout"]),
         "listen": paths.check_port(given["listen"]) if given["listen"] else None,
-        "replicas": replicas.gather(given["log_dirs"]),
-        "zookeeper": zk_host.gather(),
+        "replicas": replicas.collect(given["log_dirs"]),
+        "zookeeper": zk_host.collect(),
         "login": _login(given["login"], given["service"]) if given["login"] else None,
         "variables": _variables(given["content"], given["run_key"], given["service"]),
-        "own_zookeeper": own_zookeeper.why_unreadable(given["config_file"], given["service"] or "")
+        "own_zookeeper": own_zookeeper.explain_unreadable(given["config_file"], given["service"] or "")
         if given["own_zookeeper"]
         else None,
     }
@@ -324,7 +324,7 @@ def read_connectivity(given):
 def _login(given, name):
     settings = {key: unseal(given["run_key"], str(value)) for key, value in given["settings"].items()}
     # Kafka's own tool resolves the variables of config providers, also of those that are not Kafka's.
-    environment = service.environment(name) if config_providers.PROVIDERS in settings and name else None
+    environment = service.read_environment(name) if config_providers.PROVIDERS in settings and name else None
     texts = "\n".join(settings.values())
     named = {key: value for key, value in (environment or {}).items() if f":{key}}}" in texts}
     return logins.attempt(*(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"]), named)
@@ -334,13 +334,13 @@ def _variables(content, run_key, name):
     if config_providers.PROVIDERS not in content:
         return []
     values = {key: unseal(run_key, str(value)) for key, value in content.items()}
-    return config_providers.variables(values, service.environment(name) if name else None)
+    return config_providers.find_variables(values, service.read_environment(name) if name else None)
 
 
 def read_partition_epochs(given):
     """Return the partition epochs; none for a controller that was never started."""
     try:
-        return {}, {"partition_epochs": stopped_node.partition_epochs(given["config_file"])}
+        return {}, {"partition_epochs": stopped_node.read_partition_epochs(given["config_file"])}
     except (OSError, ValueError) as error:
         raise ValueError(
             f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER} (QS-ROLLBACK-005)"
@@ -349,9 +349,9 @@ def read_partition_epochs(given):
 
 def read_replicas(given):
     """Return epochs and end offset of each replica of a stopped broker."""
-    if not restart_steps.is_stopped(service.state(given["service"])):
+    if not restart_steps.is_stopped(service.read_state(given["service"])):
         raise ValueError(f"service {given['service']} runs; stop it before its replicas are read (QS-COPY-004)")
-    return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
+    return {}, {"replicas": stopped_node.read_replica_logs(given["config_file"])}
 
 
 SUBSETS = {

@@ -279,8 +279,8 @@ def main():
         of_this_run = (given["cluster_id"], given["run"], given["host"], given["node_id"])
         rejected = gates.rejection(given["kind"], given["gate_token"], *of_this_run, clock.read())
     if given["action"] != "watch" and not rejected:
-        own_id = node.own_id(given["config_file"])
-        other = restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
+        own_id = node.read_own_id(given["config_file"])
+        other = restart_token.check_node(given["config_file"], own_id, given["node_id"])
         rejected = {"msg": other} if other else {}
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was changed on this host."
@@ -302,7 +302,7 @@ def main():
                 )
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:
-            plan = restart_worker.planned(spec)
+            plan = restart_worker.plan_restart(spec)
             changed = finishing or plan["needed"]
             module.exit_json(changed=changed, diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
         if given["action"] == "begin":
@@ -326,7 +326,7 @@ def main():
         module.fail_json(msg=record["message"], **result)
     if record.get("outcome"):
         role = "controller" if str(record["mode"]).startswith("controller") else "broker"
-        facts = node.facts(
+        facts = node.collect(
             role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
         )
         result["ansible_facts"] = {"quorumshift_node": facts}

@@ -232,8 +232,8 @@ import json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import format_partition
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
@@ -258,74 +258,78 @@ def main():
         },
         changes=True,
         mutually_exclusive=[("partitions", "src", "document")],
-        required_if=[("state", one, ("partitions", "src", "document"), True) for one in ("present", "awaited")],
+        required_if=[("state", state, ("partitions", "src", "document"), True) for state in ("present", "awaited")],
     )
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
         module.fail_json(
             msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0 (QS-ADMIN-001)"
         )
-    work = cancelled if module.params["state"] == "cancelled" else moved
+    work = cancelled if module.params["state"] == "cancelled" else move
     errors = reassignment.ReassignmentError, reassigner.RecordError, reassigner.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
 
 
-def wanted_of(given):
+def parse_wanted(given):
     """Return the wanted assignments, None without any."""
     if given["src"]:
         with open(given["src"], encoding="utf-8") as stream:
             try:
-                return reassignment.parsed(json.load(stream))
+                return reassignment.parse(json.load(stream))
             except ValueError as error:
                 raise reassignment.ReassignmentError(
                     f"{given['src']} is no reassignment file: {error} (QS-ADMIN-004)"
                 ) from error
     if given["document"] is not None:
-        return reassignment.parsed(given["document"])
+        return reassignment.parse(given["document"])
     if given["partitions"] is None:
         return None
-    return reassignment.parsed({"partitions": given["partitions"]}, texts=True)
+    return reassignment.parse({"partitions": given["partitions"]}, texts=True)
 
 
-def existing(module, admin, wanted):
+def find_existing(module, admin, wanted):
     """Return the wanted partitions that exist, and the names of the others. Raises ReassignmentError unless these may
     be skipped, as those deleted during a move may."""
-    unknown = list(map(named, sorted(one for one in wanted if one not in admin.partitions)))
+    unknown = list(
+        map(format_partition, sorted(partition for partition in wanted if partition not in admin.partitions))
+    )
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
-            f"{shown(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
+            f"{format_names(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
             "Nothing was changed (QS-ADMIN-001)"
         )
-    return {one: replicas for one, replicas in wanted.items() if one in admin.partitions}, unknown
+    return {partition: replicas for partition, replicas in wanted.items() if partition in admin.partitions}, unknown
 
 
-def moved(module, admin, connections):
+def move(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
     given, carry = module.params, module.params["carry"]
-    wanted, gone = existing(module, admin, wanted_of(given))
+    wanted, gone = find_existing(module, admin, parse_wanted(given))
     begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
     rate = given["throttle_bytes_s"] if begins else None
     in_flight = admin.in_flight()
-    failed = {one: text for one, text in carry.get("failed", {}).items() if begins is False}
-    actual = {one: admin.partitions[one]["replicas"] for one in wanted}
+    failed = {name: text for name, text in carry.get("failed", {}).items() if begins is False}
+    actual = {partition: admin.partitions[partition]["replicas"] for partition in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
-    moving = [one for one in steps if one.state != reassignment.DONE and named(one.partition) not in failed]
-    begun = [one for one in moving if begins and one.state != reassignment.UNDER_WAY]
+    moving = [
+        step for step in steps if step.state != reassignment.DONE and format_partition(step.partition) not in failed
+    ]
+    begun = [step for step in moving if begins and step.state != reassignment.UNDER_WAY]
     others, refused = refusal(module, admin, connections, throttles, steps, in_flight) if begins else ([], None)
-    results = [result_of(one) for one in steps]
+    results = [result_of(step) for step in steps]
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=results)
     left = list(carry.get("throttles_left", ()))
     answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
     if begins:
-        answer["undo"] = reassignment.written({one.partition: one.has for one in steps})
+        answer["undo"] = reassignment.render({step.partition: step.has for step in steps})
     if module._diff:
-        answer["diff"] = reassignment.shown(steps)
+        answer["diff"] = reassignment.diff(steps)
     leftover = throttles.left_over(in_flight)
     if module.check_mode:
         return {**answer, "changed": bool(begun) or leftover, "done": not moving}
     changed, since = bool(carry.get("changed")), carry.get("since_owner", throttles.owner.get("at"))
     if leftover:
-        changed = removed(answer, throttles) or changed
+        changed = remove_throttles(answer, throttles) or changed
     try:
         replaces = bool(others) and given["foreign_throttles"] == reassigner.REMOVED
         throttled = moving if rate is not None else (begun if replaces else [])
@@ -334,35 +338,37 @@ def moved(module, admin, connections):
             if throttled:
                 changed = bool(throttles.throttle(throttled, rate, given["foreign_throttles"])) or changed
             elif goes_on:
-                throttles.own(one.partition for one in moving)
+                throttles.own(step.partition for step in moving)
             since = throttles.owner.get("at") if throttled or goes_on else since
             if begun:
                 changed = True
-                errors = admin.reassign({one.partition: one.wanted for one in begun})
-                failed = {named(one): error for one, error in errors.items() if error}
-        for one in [one for one, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
+                errors = admin.reassign({step.partition: step.wanted for step in begun})
+                failed = {format_partition(partition): error for partition, error in errors.items() if error}
+        for name in [name for name, error in failed.items() if begun and error.code == UNKNOWN_TOPIC]:
             if given["missing"] == "skipped":
-                failed.pop(one)
-                gone.append(one)
-        failed = {one: str(error) for one, error in failed.items()}
-        for one in results:
-            one["error"] = failed.get(named((one["topic"], one["partition"])))
+                failed.pop(name)
+                gone.append(name)
+        failed = {name: str(error) for name, error in failed.items()}
+        for result in results:
+            result["error"] = failed.get(format_partition((result["topic"], result["partition"])))
         names = {*failed, *gone}
-        targets = {one.partition: one.wanted for one in moving if named(one.partition) not in names}
+        targets = {step.partition: step.wanted for step in moving if format_partition(step.partition) not in names}
         waited = {"done": not targets}
         if targets:
             seconds = given["wait_s"] if given["wait"] else 0
             waited = reassigner.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
-            gone += [one for one in waited.pop("gone", ()) if one not in gone]
+            gone += [name for name in waited.pop("gone", ()) if name not in gone]
     except (WireError, reassigner.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
+        module.fail_json(
+            msg=f"{error}. {remove_after_failure(throttles, wanted, since)}", changed=changed, results=results
+        )
     if not waited["done"] and (given["wait"] or not failed):
         kept = {"failed": failed, "throttles_left": answer["throttles_left"], "since_owner": since}
         waited["carry"].update(changed=changed, **kept)
         return {**answer, "changed": changed, **waited}
-    changed = finished(module, admin, connections, answer, throttles) or changed
+    changed = finish(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = shown([f"{one}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names([f"{name}: {error}" for name, error in sorted(failed.items())])
         module.fail_json(
             msg=f"not every partition could be moved: {listed} (QS-ADMIN-006)", changed=changed, results=results
         )
@@ -372,10 +378,10 @@ def moved(module, admin, connections):
 def refusal(module, admin, connections, throttles, steps, in_flight):
     """Return the foreign throttles that slow down what begins, and why it may not begin, None when it may."""
     given = module.params
-    legacy = reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
+    legacy = reassigner.describe_legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY])
     refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy, given["shrink"])
-    moving = [one for one in steps if one.state != reassignment.DONE]
-    begun = [one for one in moving if one.state != reassignment.UNDER_WAY]
+    moving = [step for step in steps if step.state != reassignment.DONE]
+    begun = [step for step in moving if step.state != reassignment.UNDER_WAY]
     if refused or not (begun or (moving and given["throttle_bytes_s"] is not None)):
         return [], refused
     others = throttles.foreign(moving if given["throttle_bytes_s"] is not None else begun)
@@ -385,23 +391,26 @@ def refusal(module, admin, connections, throttles, steps, in_flight):
 
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
-    given, asked = module.params, wanted_of(module.params)
-    wanted, gone = (None, []) if asked is None else existing(module, admin, asked)
+    given, asked = module.params, parse_wanted(module.params)
+    wanted, gone = (None, []) if asked is None else find_existing(module, admin, asked)
     throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
     in_flight = admin.in_flight()
-    ended = {one: moving for one, moving in in_flight.items() if wanted is None or one in wanted}
+    ended = {partition: moving for partition, moving in in_flight.items() if wanted is None or partition in wanted}
     results = [
         {
             **{"topic": topic, "partition": number, "state": "in flight", "error": None},
             "before": moving["replicas"],
-            "wanted": [one for one in moving["replicas"] if one not in moving["adding"]],
+            "wanted": [replica for replica in moving["replicas"] if replica not in moving["adding"]],
             **{"adding": moving["adding"], "removing": moving["removing"]},
         }
         for (topic, number), moving in sorted(ended.items())
     ]
-    idle = sorted(one for one in wanted or () if one not in ended)
+    idle = sorted(partition for partition in wanted or () if partition not in ended)
     if idle:
-        module.warn(f"these partitions are not in flight, so nothing was cancelled: {shown(list(map(named, idle)))}")
+        module.warn(
+            "these partitions are not in flight, so nothing was cancelled: "
+            f"{format_names(list(map(format_partition, idle)))}"
+        )
     answer = {
         "results": results,
         "done": not ended,
@@ -411,7 +420,7 @@ def cancelled(module, admin, connections):
         "gone": gone,
     }
     if module._diff:
-        answer["diff"] = reassignment.shown_cancelled(ended)
+        answer["diff"] = reassignment.diff_cancelled(ended)
     if module.check_mode:
         leftover = throttles.left_over(set(in_flight) - set(ended))
         return {**answer, "changed": bool(ended) or leftover}
@@ -419,49 +428,53 @@ def cancelled(module, admin, connections):
     try:
         if ended:
             errors = reassigner.cancel(admin, ended)
-            failed = {one: error for one, error in errors.items() if error}
-            waiting = dict.fromkeys(one for one in ended if one not in failed)
+            failed = {partition: error for partition, error in errors.items() if error}
+            waiting = dict.fromkeys(partition for partition in ended if partition not in failed)
             answer.update(reassigner.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
     except (WireError, reassigner.Stalled) as error:
         module.fail_json(
-            msg=f"{error}. {after_failure(throttles, ended, throttles.owner.get('at'))}", changed=True, results=results
+            msg=f"{error}. {remove_after_failure(throttles, ended, throttles.owner.get('at'))}",
+            changed=True,
+            results=results,
         )
     changed = bool(ended)
     if answer["done"]:
-        changed = finished(module, admin, connections, answer, throttles) or changed
+        changed = finish(module, admin, connections, answer, throttles) or changed
     if failed:
-        listed = shown([f"{named(one)}: {error}" for one, error in sorted(failed.items())])
+        listed = format_names(
+            [f"{format_partition(partition)}: {error}" for partition, error in sorted(failed.items())]
+        )
         module.fail_json(
             msg=f"not every reassignment could be cancelled: {listed} (QS-ADMIN-006)", changed=True, results=results
         )
     return {**answer, "changed": changed}
 
 
-def finished(module, admin, connections, answer, throttles):
+def finish(module, admin, connections, answer, throttles):
     """Remove throttles that no partition needs any more, warn of those that are left; return whether any was removed.
 
     Raises WireError where the throttles of this host's record could not be removed.
     """
     in_flight = admin.in_flight()
-    changed = throttles.left_over(in_flight) and removed(answer, throttles)
+    changed = throttles.left_over(in_flight) and remove_throttles(answer, throttles)
     for text in answer["throttles_left"]:
         module.warn(f"a throttle is left: {text}")
     if in_flight:
         return changed
-    configs, unread = reassigner.configs(admin)
-    every = reassignment.throttles_in(configs)
+    configs, unread = reassigner.read_throttled_configs(admin)
+    every = reassignment.find_throttles(configs)
     if unread:
-        module.warn(f"whether throttles are left could not be read: {shown(unread)}")
+        module.warn(f"whether throttles are left could not be read: {format_names(unread)}")
     if every:
-        listed = shown(list(map(str, every)))
+        listed = format_names(list(map(str, every)))
         module.warn(
             f"no partition is in flight, and {len(every)} throttles are set: {listed}. If nothing needs them, remove "
-            f"them: {reassignment.removal(every, bootstrap(connections))}"
+            f"them: {reassignment.removal_commands(every, bootstrap(connections))}"
         )
     return changed
 
 
-def removed(answer, throttles):
+def remove_throttles(answer, throttles):
     """Remove the throttles of this host's record; return whether they were removed."""
     left = throttles.finish()
     answer["throttles_left"] += left or []
@@ -473,7 +486,7 @@ def bootstrap(connections):
     return ",".join(map(str, connections.bootstrap))
 
 
-def after_failure(throttles, partitions, since):
+def remove_after_failure(throttles, partitions, since):
     """Remove the throttles, unless another move needs them; return what became of them."""
     if not throttles.values:
         return "No throttle is set"

@@ -170,46 +170,48 @@ def main():
         mutually_exclusive=[("drain", "add")],
     )
     errors = reassignment.ReassignmentError, reassigner.RecordError
-    module.run(lambda admin, connections: gathered(module.params, admin, connections), errors)
+    module.run(lambda admin, connections: collect(module.params, admin, connections), errors)
 
 
-def gathered(given, admin, connections):
+def collect(given, admin, connections):
     """Return the module's result."""
     in_flight = admin.in_flight()
     throttles = reassigner.Throttles(admin, given["state_dir"])
     assignments = {
-        one: found["replicas"]
-        for one, found in admin.partitions.items()
-        if not given["topics"] or one[0] in given["topics"]
+        partition: found["replicas"]
+        for partition, found in admin.partitions.items()
+        if not given["topics"] or partition[0] in given["topics"]
     }
     racks = {broker: rack for broker, (_address, rack) in admin.brokers.items()}
     planned, broker = None, given["drain"]
     if given["drain"] is not None:
         planned = reassignment.drain(given["drain"], assignments, racks)
     elif given["add"] is not None:
-        wanted = None if given["add"] == "least_loaded" else reassignment.broker_id(given["add"])
+        wanted = None if given["add"] == "least_loaded" else reassignment.parse_broker_id(given["add"])
         broker, planned = reassignment.add(wanted, assignments, racks)
     if planned and in_flight:
         raise reassignment.ReassignmentError(
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
             "them with state: cancelled (QS-ADMIN-001)"
         )
-    set_now, unread = reassigner.configs(admin)
-    back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
+    set_now, unread = reassigner.read_throttled_configs(admin)
+    back = (
+        None if planned is None else reassignment.render({partition: assignments[partition] for partition in planned})
+    )
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
         ],
         "progress": reassigner.progress(admin, in_flight),
         "throttles": [
-            {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
-            for one in reassignment.throttles_in(set_now)
+            {"resource": str(throttle).partition(":")[0], "key": throttle.key, "value": throttle.value}
+            for throttle in reassignment.find_throttles(set_now)
         ],
         "throttles_unread": unread,
         "recorded_throttles": throttles.values,
         "throttles_set_by": throttles.owner,
-        "legacy": reassigner.legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
-        "plan": None if planned is None else reassignment.written(planned),
+        "legacy": reassigner.describe_legacy(znodes(connections, reassigner.LEGACY)[reassigner.LEGACY]),
+        "plan": None if planned is None else reassignment.render(planned),
         "rollback": back,
         "broker": broker,
         "rack_load": reassignment.rack_load(assignments, racks),

@@ -62,7 +62,7 @@ cluster_id:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import named
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import format_partition
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
 
 SHOWN = 100
@@ -83,49 +83,54 @@ def main():
         },
         changes=True,
     )
-    module.run(lambda admin, connections: elected(module, admin), (NotElected,))
+    module.run(lambda admin, connections: elect(module, admin), (NotElected,))
 
 
-def others(admin, brokers):
+def find_others(admin, brokers):
     """Return the partitions that another replica leads than the preferred one, of these brokers if any are given."""
     return {
-        one: found
-        for one, found in admin.partitions.items()
+        partition: found
+        for partition, found in admin.partitions.items()
         if found["replicas"] and found["leader"] != found["replicas"][0]
         if not brokers or found["replicas"][0] in brokers
     }
 
 
-def elected(module, admin):
+def elect(module, admin):
     """Return the module's result. Raises NotElected, WireError."""
     brokers, end = module.params["brokers"], time.monotonic() + module.params["wait_timeout_s"]
-    due = others(admin, brokers)
+    due = find_others(admin, brokers)
     result = {
         "changed": bool(due),
         "elected": len(due),
-        "partitions": [named(one) for one in sorted(due)[:SHOWN]],
+        "partitions": [format_partition(partition) for partition in sorted(due)[:SHOWN]],
         "cluster_id": admin.cluster_id,
     }
     if module._diff:
         result["diff"] = {
-            "before": "".join(f"{named(one)}: {due[one]['leader']}\n" for one in sorted(due)),
-            "after": "".join(f"{named(one)}: {due[one]['replicas'][0]}\n" for one in sorted(due)),
+            "before": "".join(
+                f"{format_partition(partition)}: {due[partition]['leader']}\n" for partition in sorted(due)
+            ),
+            "after": "".join(
+                f"{format_partition(partition)}: {due[partition]['replicas'][0]}\n" for partition in sorted(due)
+            ),
         }
     left, errors = (due if not module.check_mode else {}), {}
     while left:
-        in_sync = [one for one, found in left.items() if found["replicas"][0] in found["isr"]]
+        in_sync = [partition for partition, found in left.items() if found["replicas"][0] in found["isr"]]
         if in_sync:
             answers = admin.elect_preferred(in_sync)
-            errors = {one: error for one, error in answers.items() if error and error.code != NOT_NEEDED}
+            errors = {partition: error for partition, error in answers.items() if error and error.code != NOT_NEEDED}
         admin.refresh()
-        left = {one: found for one, found in others(admin, brokers).items() if one in due}
+        left = {partition: found for partition, found in find_others(admin, brokers).items() if partition in due}
         if left and time.monotonic() >= end:
             first = min(left)
             leader, replicas, isr = (left[first][name] for name in ("leader", "replicas", "isr"))
             why = errors.get(first) or f"replicas {replicas}, in sync {isr}"
             raise NotElected(
                 f"{len(left)} partitions have another leader than the preferred one for "
-                f"{module.params['wait_timeout_s']:.0f} s, the first: {named(first)} is led by {leader} ({why}). Wait "
+                f"{module.params['wait_timeout_s']:.0f} s, the first: {format_partition(first)} is led by {leader} "
+                f"({why}). Wait "
                 "until its replicas are in sync, and run again (QS-ADMIN-007)"
             )
         time.sleep(POLL_S if left else 0)

@@ -96,8 +96,8 @@ def main():
 
     def work():
         facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
-        undrained = rollback.undrained(facts)
-        troubles = [*rollback.not_at_rest(facts), *([undrained] if undrained else [])]
+        undrained = rollback.check_drained(facts)
+        troubles = [*rollback.check_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:
             why = "; ".join(troubles)
             module.fail_json(

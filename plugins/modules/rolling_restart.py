@@ -299,7 +299,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart imp
     restart_plan,
     stuck_leaders,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names, sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import log_ends, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
@@ -329,22 +329,22 @@ def main():
     state = module.params["state"]
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state} (QS-RESTART-002)")
-    work = {"planned": planned, "batches": together}.get(state, awaited)
+    work = {"planned": planned, "batches": find_together}.get(state, await_batch)
     module.run(lambda: work(module))
 
 
-def together(module):
+def find_together(module):
     """Return which brokers and controllers could restart together."""
     facts, given = module.facts(), module.params
     try:
         min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
-        cluster = restart_plan.of_facts(facts, min_isr)
+        cluster = restart_plan.cluster_from_facts(facts, min_isr)
         how = (given["canary"], given["concurrency"], given["since"])
-        found = {"brokers": restart_plan.of_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
+        found = {"brokers": restart_plan.plan_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
         if phase.controllers(facts) and phase.detect(facts).phase != phase.ZK:  # there they need not run yet
-            quorum = restart_plan.of_quorum(facts["quorum"])
+            quorum = restart_plan.cluster_from_quorum(facts["quorum"])
             one_by_one = (None, 1, given["since"])
-            controllers = restart_plan.of_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)
+            controllers = restart_plan.plan_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)
             found["controllers"] = controllers._asdict()
     except ValueError as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
@@ -355,7 +355,7 @@ def planned(module):
     """Return the plan of the rolling restart."""
     facts, given = module.facts(), module.params
     kind, detected, topics_found = transitions.KINDS[given["kind"]], phase.detect(facts), facts["topics"]
-    refused = plain_restart.refused(facts, detected) if kind.is_plain else None
+    refused = plain_restart.refusal(facts, detected) if kind.is_plain else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     times = {"since": given["since"] or int(facts["time"])} if kind.is_plain else {}
@@ -374,34 +374,34 @@ def planned(module):
     if of_brokers or not kind.is_plain or detected.phase != phase.ZK:
         wish = restart_plan.Wish(*(given[name] for name in restart_plan.Wish._fields))
         try:
-            plan = restart_plan.of_kind(facts, kind, min_isr, wish)
+            plan = restart_plan.plan_kind(facts, kind, min_isr, wish)
         except ValueError as error:
             module.fail_json(msg=f"{error}. Nothing was changed.")
     if of_brokers and plan.batches:
         require_no_throttles(module)
     if of_brokers and kind.is_plain:
         ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
-        times["unaccepted"] = plain_restart.unaccepted(partitions, min_isr, ids, given["accept"])
+        times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
     return {"plan": {**plan._asdict(), "kind": kind.name}, **times}
 
 
-def awaited(module):
+def await_batch(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled. restart.batches has the rule; here
     are the answers that it needs from the cluster: about a stuck leader, and about reassignments."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
     admitting = given["state"] == "admitted"
     planned_batch = list(given["batch"]) if admitting else []
-    refused = batches.refused(kind, planned_batch) if admitting else None
+    refused = batches.refusal(kind, planned_batch) if admitting else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
 
-    def gather():
+    def collect():
         facts = module.facts()
         detected = phase.detect(facts)
-        batch = batches.to_restart(facts, kind, planned_batch)
+        batch = batches.find_hosts_to_restart(facts, kind, planned_batch)
         if planned_batch and not batch:
             return [], {"phase": detected.phase, "needed": False}
-        reading = read(module, facts, detected.phase, kind, batches.only_start(facts, batch))
+        reading = read(module, facts, detected.phase, kind, batches.is_only_start(facts, batch))
         verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         if verdict.lasting:
             module.fail_json(
@@ -411,7 +411,7 @@ def awaited(module):
         if batch != planned_batch:
             more["first"] = {"host": batch[0], "waits": planned_batch[0]}
         if verdict.may_be_stuck:
-            troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
+            troubles, first = choose_stuck_leader(module, facts, reading.min_isr, health_of_topics(reading), troubles)
             if first and len(batch) > 1 and first["host"] in batch:
                 module.fail_json(
                     msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run "
@@ -419,7 +419,7 @@ def awaited(module):
                 )
             more.update({"first": first} if first else {})
         if batches.is_together(kind, batch) and batch and not (troubles or verdict.only_start or more):
-            troubles = reassignments(module)
+            troubles = check_reassignments(module)
         if verdict.do and troubles:
             more = {"do": verdict.do}
         if verdict.only_start:
@@ -432,15 +432,15 @@ def awaited(module):
         result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
         return troubles, {**result, **more}
 
-    what = waited_for(kind, planned_batch)
-    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    what = describe_wait(kind, planned_batch)
+    result = module.wait(collect, given["stable_s"], given["timeout_s"], what)
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or kind.without_quorum)):
         result.pop("gate_token", None)
     return result
 
 
-def waited_for(kind, batch):
+def describe_wait(kind, batch):
     """Return what the module waits for, as words."""
     if batch:
         return f"the moment when {', '.join(batch)} may be stopped (QS-RESTART-007)"
@@ -451,7 +451,7 @@ def waited_for(kind, batch):
     )
 
 
-def reassignments(module):
+def check_reassignments(module):
     """Return why no node is stopped while replicas are moved."""
     connections = module.connections
     try:
@@ -464,7 +464,7 @@ def reassignments(module):
     if not names:
         return []
     return [
-        f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
+        f"{len(names)} partitions are being reassigned: {format_names(names)}. Wait for their end, or cancel them: "
         "kafka-reassign-partitions.sh --cancel (QS-RESTART-003)"
     ]
 
@@ -477,14 +477,14 @@ def require_no_throttles(module):
         admin = ClusterAdmin(
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
-        configs, unread = reassigner.configs(admin)
+        configs, unread = reassigner.read_throttled_configs(admin)
     except OtherCluster as error:
         module.fail_json(msg=f"{error}.")
     except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
         configs, unread = {}, [str(error)]
     if unread:  # a roll may be what repairs a broker that hangs
-        module.warn(f"whether replication is throttled could not be read: {shown(unread)}")
-    found = reassignment.left_throttles(configs, ",".join(map(str, connections.bootstrap)))
+        module.warn(f"whether replication is throttled could not be read: {format_names(unread)}")
+    found = reassignment.report_left_throttles(configs, ",".join(map(str, connections.bootstrap)))
     if not found:
         return
     seen, do, slow = found
@@ -498,42 +498,44 @@ def require_no_throttles(module):
 
 def read(module, facts, phase_seen, kind, only_start):
     """Return the reading of the conditions that hold before each stop, without a node. `only_start`:
-    batches.only_start; nodes that are down keep no other one from its start."""
+    batches.is_only_start; nodes that are down keep no other one from its start."""
     given = module.params
     min_isr = {} if only_start else module.min_isr(facts["topics"].get("partitions") or {})
     accepted = given["accept"] if kind.is_rollback else None
     return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted)
 
 
-def of_topics(reading):
+def health_of_topics(reading):
     """Return the function that returns the health with other topics, and with the stop of a broker."""
     return lambda found, stop: invariants.health(reading, found, stop)
 
 
-def leader_first(module, facts, min_isr, health, unhealthy):
+def choose_stuck_leader(module, facts, min_isr, health, unhealthy):
     """Return why no broker may be stopped now, and the stuck leader to restart first, as a dict, or None.
 
     `health(topics, stop)`: restart.troubles; `unhealthy`: its result for all topics.
     """
     nodes, found, connections = facts["nodes"], facts["topics"], module.connections
-    held = stuck_leaders.held_out(nodes, found) if found.get("reached") else []
-    if held and not health(stuck_leaders.without(found, held), None):  # otherwise other partitions need time as well
-        held = log_ends.caught_up(held, nodes, connections)
+    held = stuck_leaders.find_held_out(nodes, found) if found.get("reached") else []
+    if held and not health(
+        stuck_leaders.drop_partitions(found, held), None
+    ):  # otherwise other partitions need time as well
+        held = log_ends.find_caught_up(held, nodes, connections)
     else:
         held = []
     lasted_s = module.seen_for(stuck_leaders.token(held))
-    leaders = stuck_leaders.leaders(held, nodes, min_isr)
+    leaders = stuck_leaders.find_leaders(held, nodes, min_isr)
     if not leaders:
         return unhealthy, None
     first = leaders[0]
-    others = health(stuck_leaders.without(found, held), first.broker)
+    others = health(stuck_leaders.drop_partitions(found, held), first.broker)
     if others or lasted_s < stuck_leaders.PROVED_S:
-        return [*(others or unhealthy), *stuck_leaders.not_proved(leaders)], None
-    topics_alone = {one.topic for one in held if one.name in first.alone}
-    unclean = topics.settings(
+        return [*(others or unhealthy), *stuck_leaders.explain_not_proved(leaders)], None
+    topics_alone = {partition.topic for partition in held if partition.name in first.alone}
+    unclean = topics.read_settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
     )
-    refused = stuck_leaders.unclean(first, [name for name, value in unclean.items() if value != "false"])
+    refused = stuck_leaders.explain_unclean(first, [name for name, value in unclean.items() if value != "false"])
     return refused, None if refused else first._asdict()
 
 

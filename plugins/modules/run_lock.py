@@ -108,7 +108,7 @@ def main():
         module.exit_json(changed=False, done=True)
     given = module.params
     try:
-        path = host_state.directory(given["state_dir"], given["cluster_id"])
+        path = host_state.make_directory(given["state_dir"], given["cluster_id"])
         if given["state"] == "closed":
             run_lock_file.close(path, given["run"], given["how"], given["advice"])
             module.exit_json(changed=False, done=True)
@@ -121,7 +121,7 @@ def main():
         module.fail_json(msg=f"{error}. Nothing was changed.")
     except host_state.Held:
         module.fail_json(
-            msg=f"the run lock stays open, because {restart_record.at_work(path)}. Run again when it has "
+            msg=f"the run lock stays open, because {restart_record.describe_work(path)}. Run again when it has "
             "ended (QS-RUN-006)"
         )
 
@@ -141,12 +141,12 @@ def taken(path, given):
             waited = max(time.time() - began, 0.001)
         if waited >= given["timeout_s"]:
             raise run_lock_file.RunLockError(
-                f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)} (QS-RUN-003)"
+                f"waited {waited:.0f} s for a restart to end: {restart_record.describe_work(path)} (QS-RUN-003)"
             )
         if time.monotonic() >= slice_end:
             return {
                 "done": False,
-                "progress": f"waits: {restart_record.at_work(path)} ({waited:.0f} s)",
+                "progress": f"waits: {restart_record.describe_work(path)} ({waited:.0f} s)",
                 "carry": {"began": began, "waited": waited},
             }
         time.sleep(0.1)

@@ -104,7 +104,7 @@ def main():
     )
     given = module.params
     name, state = given["service"], given["state"]
-    found = service.state(name)
+    found = service.read_state(name)
     active = not restart_steps.is_stopped(found)
     stops = state != "unmasked" and active
     wanted = {"masked": True, "unmasked": False}.get(state, found["masked"])

@@ -101,7 +101,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    found = spark_host.gather(
+    found = spark_host.collect(
         given["submit"] or ["spark-submit"],
         given["options"],
         given["python"] or sys.executable,

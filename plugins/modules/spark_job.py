@@ -239,7 +239,7 @@ def main():
         module.exit_json(changed=False, done=False, carry=carry, progress=f"the Spark job is running ({waited:.0f} s)")
     end = end or {"exit_code": None, "reason": f"it is still running {waited:.0f} s after its start"}
     spark_submission.clean(given["remove"] or given["input_dir"])
-    result = spark_submission.result(given["output_dir"], given["nonce"], end)
+    result = spark_submission.read_result(given["output_dir"], given["nonce"], end)
     module.exit_json(changed=False, done=True, wanted=None, result=result, submission=end)
 
 
@@ -261,7 +261,7 @@ def complete_job(given):
     """Return the job with connections and secrets added."""
     job, views = dict(given["job"]), dict(given["job"].get("views") or {})
     if "zookeeper" in views:
-        secrets = [seal.unseal(given["run_key"], one) for one in given["encoder_secrets"]]
+        secrets = [seal.unseal(given["run_key"], secret) for secret in given["encoder_secrets"]]
         views["zookeeper"] = {
             **views["zookeeper"],
             "connect": given["zookeeper_connect"],

@@ -153,31 +153,33 @@ def main():
 
 def binaries(module):
     """Return the first step: the order of the restarts."""
-    given, facts, in_zookeeper_mode = situation(module)
-    hosts = upgrade.of_facts(facts["nodes"], given["homes"])
+    given, facts, in_zookeeper_mode = read_situation(module)
+    hosts = upgrade.hosts_from_facts(facts["nodes"], given["homes"])
     finalized, announced, capped = {}, {}, []
     if not in_zookeeper_mode:
-        seen = gathered(module)
-        finalized, announced = seen["finalized"], levels.announced(facts["nodes"], seen["nodes"])
+        seen = collect_features(module)
+        finalized, announced = seen["finalized"], levels.find_announced(facts["nodes"], seen["nodes"])
     refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized, announced)
     if refused:
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
     if not in_zookeeper_mode:
         wanted = upgrade.highest_level(given["to"], announced)
-        capped = of_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
+        capped = explain_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
-    plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
+    plan = upgrade.plan_binaries(hosts, given["to"], in_zookeeper_mode, upgrade.find_removed_keys(files, given["to"]))
     # A process that does not answer is restarted, whatever it runs
     plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
-    by_home = {"ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
+    by_home = {"ahead": kafka_homes.find_switched_ahead(homes), "by_hook": kafka_homes.find_hook_hosts(homes)}
     return {**plan._asdict(), "capped": capped, **by_home}
 
 
 def settled(module):
     """Return {} when every node runs the release; fail the module otherwise."""
-    given, facts, in_zookeeper_mode = situation(module)
-    left = upgrade.left(upgrade.of_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode)
+    given, facts, in_zookeeper_mode = read_situation(module)
+    left = upgrade.explain_left(
+        upgrade.hosts_from_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode
+    )
     if left:
         module.fail_json(
             msg=f"the change to Kafka {given['to']} is not done: {'. '.join(left)}. Run again (QS-RESTART-004)"
@@ -187,11 +189,11 @@ def settled(module):
 
 def versions(module):
     """Return the second step: what raises the versions in use."""
-    given, facts, in_zookeeper_mode = situation(module)
-    hosts = upgrade.of_facts(facts["nodes"], {})
+    given, facts, in_zookeeper_mode = read_situation(module)
+    hosts = upgrade.hosts_from_facts(facts["nodes"], {})
     nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
     nothing["capped"] = []
-    left = upgrade.not_upgraded(hosts, given["to"], in_zookeeper_mode)
+    left = upgrade.find_not_upgraded(hosts, given["to"], in_zookeeper_mode)
     if left:
         module.fail_json(
             msg=f"{', '.join(left)} do not run Kafka {given['to']} yet, so the versions in use stay. Run this playbook "
@@ -208,48 +210,50 @@ def versions(module):
     ]
     found = {**nothing, "needed": needed, "confirmed": given["token"] == needed}
     if in_zookeeper_mode:
-        due = upgrade.protocol_due(hosts, given["to"])
+        due = upgrade.find_due_protocols(hosts, given["to"])
         if not due:
             return nothing
-        brokers = [host for host, one in hosts.items() if one.role == transitions.BROKER]
+        brokers = [host for host, node in hosts.items() if node.role == transitions.BROKER]
         before = ", ".join(sorted(set(due.values())))
         target = needed.rpartition(":")[2]
         return {**found, "ready": sorted(set(brokers) - set(due)), "protocol": target, "before": before}
-    seen = gathered(module)
-    refused = core_features.unready(seen)
+    seen = collect_features(module)
+    refused = core_features.explain_unready(seen)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported(seen))
+    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported_ranges(seen))
     level, now = upgrade.level_of_target(given["to"], highest), seen["finalized"].get(core_features.METADATA_VERSION, 0)
     if level <= now:
         return nothing
     before = core_features.name_of(core_features.METADATA_VERSION, now)
-    capped = of_registrations(module, facts, now, level)
+    capped = explain_registrations(module, facts, now, level)
     if capped and found["confirmed"]:
         module.fail_json(msg=f"{'. '.join(capped)}. Nothing was changed by this task.", capped=capped)
     return {**found, "metadata_version": level, "before": before, "capped": capped}
 
 
-def of_registrations(module, facts, now, wanted):
+def explain_registrations(module, facts, now, wanted):
     """Return which nodes that are gone keep metadata.version below `wanted`, as sentences."""
     if wanted <= now:
         return []
     bootstrap = ",".join(map(str, module.connections.bootstrap))
-    return registrations.capped(registrations.gone(facts["nodes"]), module.params["to"], now, wanted, bootstrap)
+    return registrations.explain_cap(
+        registrations.find_gone(facts["nodes"]), module.params["to"], now, wanted, bootstrap
+    )
 
 
-def situation(module):
+def read_situation(module):
     """Return (parameters, facts, whether the cluster is in ZooKeeper mode). Fail during a migration."""
     facts = module.facts(partitions=False)
     detected = phase.detect(facts)
-    refused = plain_restart.refused(facts, detected)
+    refused = plain_restart.refusal(facts, detected)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
     return module.params, facts, detected.phase == phase.ZK
 
 
-def gathered(module):
-    """Return the features of every node (admin.features.gather)."""
+def collect_features(module):
+    """Return the features of every node (admin.features.collect)."""
     connections = module.connections
     controllers = [
         parse_host_port(node["address"]) for node in module.nodes.values() if node["role"] == transitions.CONTROLLER
@@ -259,7 +263,7 @@ def gathered(module):
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
         clients = connections.client, connections.controller_client
-        return features.gather(admin, *clients, controllers, connections.timeout)
+        return features.collect(admin, *clients, controllers, connections.timeout)
     except (WireError, OtherCluster) as error:
         module.fail_json(msg=f"the features could not be read: {error}. Nothing was changed. (QS-RESTART-004)")
 

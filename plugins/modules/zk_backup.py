@@ -260,7 +260,7 @@ def _run(params, check_mode):
         if params["state"] == "verified":
             return {"changed": False, **_verify(client, params, pace)}
         if os.path.lexists(params["path"]):
-            return {"changed": False, **_kept(client, params["path"], wanted, pace)}
+            return {"changed": False, **_read_existing(client, params["path"], wanted, pace)}
         if check_mode:
             return {"changed": True, "path": params["path"], **taking.survey(client, wanted, **pace)}
         above = []
@@ -282,7 +282,7 @@ def _verify(client, params, pace):
     return comparing.verify(client, params["path"], params["cluster_id"], **pace)
 
 
-def _kept(client, path, wanted, pace):
+def _read_existing(client, path, wanted, pace):
     """Return the facts of an existing backup. Raises BackupError if it is incomplete or of another cluster."""
     backup = backup_file.Backup(path).check()
     comparing.require_same_cluster(backup, zookeeper.Reader(client, **pace), wanted)

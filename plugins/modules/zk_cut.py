@@ -269,64 +269,64 @@ def main():
         module.exit_json(**WORK[given["state"]](given))
     except ERRORS as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else str(error)
-        module.fail_json(msg=f"{message_ids.unended(text)}.", cut=seen(given))
+        module.fail_json(msg=f"{message_ids.drop_full_stop(text)}.", cut=read_known(given))
 
 
-def seen(given):
+def read_known(given):
     """Return what is known of the cut on this host."""
     directory = cut_state.path_of(given)
-    rules = firewall.rules_left(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
+    rules = firewall.count_rules(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
     return {
         **cut_state.read_record(directory),
-        "state": cut_state.state_of(directory),
-        "works": cut_state.works(),
+        "state": cut_state.read_state(directory),
+        "works": cut_state.is_worker_running(),
         "rules": rules,
         "verified": cut_state.is_verified(directory),
     }
 
 
-def of_the_dead(given):
+def read_dead(given):
     """Return what the decision needs where a destination host is dead, was, or is there again."""
     directory = cut_state.path_of(given)
     record, order = cut_state.read_record(directory), cut_state.read_order(directory)
-    state = cut_state.state_of(directory)
+    state = cut_state.read_state(directory)
     return {
         "opens": bool(record.get("id")) and order.get("id") == record["id"] and order.get("name") == "all",
         "written": steps.carry_out(given, cut_host.what_was_written) if state == ensemble_cut.SUSPENDED else "",
-        "moves": cut_state.moves(directory),
-        "taken_back_without": cut_state.taken_back_without(directory),
+        "moves": cut_state.read_moves(directory),
+        "taken_back_without": cut_state.read_taken_back_without(directory),
         "clean": steps.carry_out(given, lambda _spec: cut_host.is_clean()),
     }
 
 
 def read(given):
     """Return the host's state, and what prevents a cut."""
-    cut_seen, values = {**seen(given), **of_the_dead(given)}, own_zk_server.values_of(given["config_file"])
-    members = steps.configured(given["config_file"])
+    cut_seen, values = {**read_known(given), **read_dead(given)}, own_zk_server.read_values(given["config_file"])
+    members = steps.read_members(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
     own = members.get(given["myid"])
     server = {
-        "mode": own_zk_server.mode_of(values),
+        "mode": own_zk_server.read_mode(values),
         "zxid": None,
         "znodes": 0,
         "timeouts_ms": [],
         "observes": bool(own and own.observes and source),
         "votes": bool(own and not own.observes and not source),
-        "entries": steps.own_entries(parse_zookeeper_connect(given["destination_connect"]).servers, values),
+        "entries": steps.find_own_entries(parse_zookeeper_connect(given["destination_connect"]).servers, values),
         "ids": [
             int(number)
             for number, address in given["destination_servers"].items()
             if steps.is_local(parse_host_port(zk_observer.quorum_address(zk_observer.Member(address))).host)
         ],
-        "answering": steps.answering(given, values),
+        "answering": steps.find_answering(given, values),
     }
     problems = []
     dead = {host: int(number) for host, number in given["dead"].items()}
     servers = {int(number): address for number, address in given["destination_servers"].items()}
-    found = list(ensemble_move.answering(dead, servers, {given["host"]: server["answering"]}))
-    found += ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
-    problems += [[one.seen, one.do] for one in found]
+    found = list(ensemble_move.check_dead_hosts(dead, servers, {given["host"]: server["answering"]}))
+    found += ensemble_cut.find_leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
+    problems += [[finding.seen, finding.do] for finding in found]
     if server["mode"]:
         answers = {word: own_zk_server.ask(values, word) for word in ("srvr", "mntr", "cons")}
         forbidden = [word for word, answer in answers.items() if "not in the whitelist" in answer]
@@ -339,17 +339,17 @@ def read(given):
             )
         zxid = _ZXID.search(answers["srvr"])
         server["zxid"] = int(zxid[1], 16) if zxid else None
-        server["znodes"] = ensemble_cut.znodes_of(answers["mntr"])
-        server["timeouts_ms"] = [one["timeout_ms"] for one in ensemble_cut.clients(answers["cons"])]
+        server["znodes"] = ensemble_cut.count_znodes(answers["mntr"])
+        server["timeouts_ms"] = [client["timeout_ms"] for client in ensemble_cut.parse_clients(answers["cons"])]
     if server["observes"]:
-        why = service.systemd_error()
+        why = service.explain_no_systemd()
         if why:
             seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
             problems.append([seen_there, "start destination servers with systemd"])
         else:
-            prepared = steps.prepared(given)
-            rules = [ensemble_cut.Rule(*one) for one in (*prepared["fence"], *prepared["cut"])]
-            why = firewall.why_no_rules(rules)
+            prepared = steps.prepare(given)
+            rules = [ensemble_cut.Rule(*rule) for rule in (*prepared["fence"], *prepared["cut"])]
+            why = firewall.explain_no_rules(rules)
             if why:
                 problems.append(
                     [f"the firewall rules of the cut cannot be made on {given['host']}: {why}", "fix that on the host"]
@@ -363,10 +363,10 @@ def begun(given):
     """Fence."""
     steps.carry_out(given, cut_host.begin)
     directory = cut_state.path_of(given)
-    return awaited(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
+    return await_state(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
 
 
-def ordered(given):
+def reject_order(given):
     """Refuse an order: the action plugin gives it."""
     raise cut_host.CutError(
         f"the state {given['state']} is reached by the action plugin alone. Nothing was changed (QS-ZKMOVE-014)"
@@ -375,39 +375,39 @@ def ordered(given):
 
 def healed(given):
     """Undo cut and fence."""
-    before = seen(given)
+    before = read_known(given)
     steps.carry_out(given, cut_host.heal)
-    return {"changed": bool(before["rules"]), "cut": seen(given)}
+    return {"changed": bool(before["rules"]), "cut": read_known(given)}
 
 
 def resumed(given):
     """Finish a promotion."""
     steps.carry_out(given, cut_host.resume)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 def suspended(given):
     """Keep a promotion from going on."""
     steps.carry_out(given, cut_host.suspend)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 def taken_back(given):
     """Undo a promotion."""
-    return {"changed": True, "moved": steps.carry_out(given, cut_host.take_back), "cut": seen(given)}
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.take_back), "cut": read_known(given)}
 
 
 def verified(given):
     """Note that the destination was verified."""
-    before = seen(given)
+    before = read_known(given)
     steps.carry_out(given, cut_host.verify)
-    return {"changed": not before["verified"], "cut": seen(given)}
+    return {"changed": not before["verified"], "cut": read_known(given)}
 
 
-def awaited(given, directory, wanted, *good):
+def await_state(given, directory, wanted, *good):
     """Wait for a state; return the result, or raise CutError if it is not a good one."""
     state = cut_state.wait_state(directory, wanted, given["timeout_s"])
-    found = seen(given)
+    found = read_known(given)
     if state in good:
         return {"changed": True, "cut": found}
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
@@ -419,27 +419,27 @@ def awaited(given, directory, wanted, *good):
 
 def cleaned(given):
     """Leave nothing of a cut."""
-    return {"changed": True, "moved": steps.carry_out(given, cut_host.clean), "cut": seen(given)}
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.clean), "cut": read_known(given)}
 
 
 def reserved(given):
     """Keep other runs that have read this host from a cut."""
     steps.carry_out(given, cut_host.reserve)
-    return {"changed": True, "cut": seen(given), "moves": given["moves"] + 1}
+    return {"changed": True, "cut": read_known(given), "moves": given["moves"] + 1}
 
 
 def added(given):
     """Join the ensemble that serves."""
     steps.carry_out(given, cut_host.add)
-    return {"changed": True, "cut": seen(given)}
+    return {"changed": True, "cut": read_known(given)}
 
 
 WORK = {
     "read": read,
     "begun": begun,
-    "cut": ordered,
-    "promoted": ordered,
-    "open": ordered,
+    "cut": reject_order,
+    "promoted": reject_order,
+    "open": reject_order,
     "verified": verified,
     "healed": healed,
     "resumed": resumed,

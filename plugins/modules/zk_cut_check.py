@@ -139,7 +139,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
     ZOOKEEPER_CLIENT_OPTIONS,
@@ -193,22 +193,22 @@ def main():
             "left_s": {"type": "float", "default": 8},
             "timeout": {"type": "float", "default": 1},
         },
-        required_if=[("state", one, ["config_file"]) for one in ("settings", "read", "promoted")],
+        required_if=[("state", state, ["config_file"]) for state in ("settings", "read", "promoted")],
         supports_check_mode=True,
     )
     work, failed = {
         "settings": (settings, "Nothing was changed"),
-        "read": (owners_read, "Nothing was cut"),
-        "cut": (checked, HEAL),
-        "promoted": (not_written_since, "The destination serves, and is not verified. Run again"),
+        "read": (read_owners, "Nothing was cut"),
+        "cut": (check, HEAL),
+        "promoted": (check_not_written, "The destination serves, and is not verified. Run again"),
     }[module.params["state"]]
     try:
         module.exit_json(changed=False, **work(module))
     except ERRORS as error:
-        module.fail_json(msg=f"the source could not be read: {why(error)}. {failed}. (QS-ZKMOVE-014)")
+        module.fail_json(msg=f"the source could not be read: {error_text(error)}. {failed}. (QS-ZKMOVE-014)")
 
 
-def why(error):
+def error_text(error):
     """Return an error as text."""
     if isinstance(error, zk_log.EphemeralsNeeded):
         return (
@@ -223,20 +223,20 @@ def why(error):
 def settings(module):
     """Return the settings of this host's server that destination servers must share."""
     config_file = module.params["config_file"]
-    return {"settings": zk_host.settings(own_zk_server.values_of(config_file), zk_host.arguments_of(config_file))}
+    return {"settings": zk_host.settings(own_zk_server.read_values(config_file), zk_host.read_arguments(config_file))}
 
 
-def owners_read(module):
+def read_owners(module):
     """Return the owners of Kafka's ephemeral znodes. Fail the module if the check could not be made on this host."""
     given = module.params
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    status = servers_of(given, connect)
+    status = collect_servers(given, connect)
     leader_zxid(status)
     snapshots, logs = directories(given)
     try:
         zxid, owners = zk_files.ephemerals(snapshots, logs, connect.chroot)
     except zk_log.ZooKeeperFileError as error:
-        versions = [tuple(one["version"][:2]) for one in status.values() if one["version"]]
+        versions = [tuple(answer["version"][:2]) for answer in status.values() if answer["version"]]
         if not versions or min(versions) < LISTS_PATHS:
             module.fail_json(
                 msg="the source is older than ZooKeeper 3.6, whose log does not list the znodes of a session that "
@@ -247,25 +247,26 @@ def owners_read(module):
     return {"owners": owners, "owners_zxid": zxid}
 
 
-def checked(module):
+def check(module):
     """Return the verdict of a cut. Fail the module with all that is against the promotion."""
     given, began = module.params, time.monotonic()
     given["until"] = began + given["left_s"] - MARGIN_S
-    problems = ensemble_cut.not_promotable(given["hosts"], given["expected"])
+    problems = ensemble_cut.check_promotable(given["hosts"], given["expected"])
     notes = []
-    lost = ensemble_cut.unreachable_brokers(given["hosts"])
+    lost = ensemble_cut.find_unreachable_brokers(given["hosts"])
     for broker, by in sorted(lost.items()):
-        text = f"broker {broker} was reached before the cut, and not since, from {shown(sorted(by))}"
+        text = f"broker {broker} was reached before the cut, and not since, from {format_names(sorted(by))}"
         (problems if given["on_broker_failure"] == "heal" else notes).append(text)
     if problems:
         module.fail_json(msg=f"{'. '.join(problems)}. {HEAL}.")
-    unwatched = ensemble_cut.unwatched_brokers(given["hosts"], given["brokers"])
+    unwatched = ensemble_cut.find_unwatched_brokers(given["hosts"], given["brokers"])
     if unwatched:
         notes.append(
-            f"no destination host reaches brokers {shown(unwatched)}, so nothing shows whether they fail during the cut"
+            f"no destination host reaches brokers {format_names(unwatched)}, so nothing shows whether they fail during "
+            "the cut"
         )
     last = {host: int(given["hosts"][host]["last"]) for host in given["expected"]}
-    found = exact(given, last) if given["config_file"] else bounded(given, last)
+    found = find_lacking(given, last) if given["config_file"] else find_behind(given, last)
     if time.monotonic() >= given["until"]:
         # The hosts may serve as observers again, and what the source has logged since is no finding
         module.fail_json(
@@ -274,17 +275,17 @@ def checked(module):
         )
     if found:
         module.fail_json(msg=f"{'. '.join(found)}. {HEAL}.")
-    order = kafka_writes.by_progress(last)
+    order = kafka_writes.sort_by_progress(last)
     return {
         "zxids": last,
-        "first": ensemble_cut.first_to_start(order, last, given["voters"] or len(last)),
+        "first": ensemble_cut.choose_first(order, last, given["voters"] or len(last)),
         "exact": bool(given["config_file"]),
         "notes": notes,
         "read_s": round(time.monotonic() - began, 3),
     }
 
 
-def not_written_since(module):
+def check_not_written(module):
     """Return that there is no problem. Fail the module with a write to the source that the destination lacks."""
     given = module.params
     chroot = parse_zookeeper_connect(given["zookeeper_connect"]).chroot
@@ -292,10 +293,10 @@ def not_written_since(module):
     snapshots, logs = directories(given)
     # the ends of sessions are expected, so no owners are needed
     transactions = zk_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
-    found = [one for one in kafka_writes.writes(transactions, chroot, {}) if not one.ends_session]
+    found = [write for write in kafka_writes.writes(transactions, chroot, {}) if not write.ends_session]
     if found:
         module.fail_json(
-            msg=f"a client wrote to the source after the promotion: {kafka_writes.text_of(found[0])}, and "
+            msg=f"a client wrote to the source after the promotion: {kafka_writes.format_write(found[0])}, and "
             f"{len(found) - 1} more. The destination lacks that. Find the client in the source's cons, move it to the "
             "destination, and repeat there what it did. Then run quorumshift.kafka.zk_migrate again with "
             f"-e zk_migrate_accepted_zxid={found[-1].zxid} (QS-ZKMOVE-017)"
@@ -303,11 +304,11 @@ def not_written_since(module):
     return {"exact": True, "notes": []}
 
 
-def exact(given, last):
+def find_lacking(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
     snapshots, logs = directories(given)
-    cut = leader_zxid(servers_of(given, connect), zk_files.last_zxid(snapshots, logs))
+    cut = leader_zxid(collect_servers(given, connect), zk_files.last_zxid(snapshots, logs))
     while True:  # a follower logs a transaction a moment later than its leader
         logged = zk_files.last_zxid(snapshots, logs)
         if logged >= cut or time.monotonic() >= given["until"]:
@@ -317,17 +318,17 @@ def exact(given, last):
     if owners is not None:
         least, owners = min(least, given["owners_zxid"]), {path: int(session) for path, session in owners.items()}
     transactions = zk_log.transactions(logs, least, snapshots)
-    lacking = kafka_writes.lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
+    lacking = kafka_writes.find_lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
     problems = []
     for host, of in sorted(lacking.items()):
         if not of.is_read:
             problems.append(f"this source server's log reaches 0x{logged:x}, its leader 0x{cut:x}")
         if of.writes:
-            first = kafka_writes.text_of(of.writes[0])
+            first = kafka_writes.format_write(of.writes[0])
             problems.append(f"{host} lacks {len(of.writes)} writes of Kafka, the first {first}")
         if of.late:
             problems.append(
-                f"a client wrote to the source after the cut: {kafka_writes.text_of(of.late[0])}. Find it in the "
+                f"a client wrote to the source after the cut: {kafka_writes.format_write(of.late[0])}. Find it in the "
                 "source's cons, and move it to the destination"
             )
     return list(dict.fromkeys(problems))
@@ -335,12 +336,12 @@ def exact(given, last):
 
 def directories(given):
     """Return the `version-2` directories of this source server."""
-    return own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
+    return own_zk_server.directories(own_zk_server.read_values(given["config_file"]))
 
 
-def servers_of(given, connect):
+def collect_servers(given, connect):
     """Return the status of all source servers."""
-    return zk_servers.gather(connect.servers, security(given).ssl_context(), given["timeout"])
+    return zk_servers.collect(connect.servers, security(given).ssl_context(), given["timeout"])
 
 
 def security(given):
@@ -352,7 +353,7 @@ def leader_zxid(status, own=0):
     """Return the zxid that every destination server must have processed. `own`: that of this source server's files.
     Raises ValueError without a leader."""
     if not ensemble_cut.has_leader(status):
-        errors = [f"{server}: {one['error']}" for server, one in sorted(status.items()) if one["error"]]
+        errors = [f"{server}: {answer['error']}" for server, answer in sorted(status.items()) if answer["error"]]
         raise ValueError(
             "none of the source's servers answers as its leader from this host. Its client ports must be reachable, "
             f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)} (QS-ZKMOVE-011)"
@@ -360,10 +361,10 @@ def leader_zxid(status, own=0):
     return ensemble_cut.leader_zxid(status) or own
 
 
-def bounded(given, last):
+def find_behind(given, last):
     """Return which destination servers are behind the subtree's highest zxid."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    leader = leader_zxid(servers_of(given, connect))
+    leader = leader_zxid(collect_servers(given, connect))
     if all(zxid >= leader for zxid in last.values()):
         return []
     left = max(given["until"] - time.monotonic(), 0.1)
@@ -387,12 +388,12 @@ def bounded(given, last):
             f"{connect.chroot or '/'} does not exist on the source. Correct the chroot in its connect "
             "string (QS-ZKMOVE-011)"
         )
-    newest = max(((max(one.czxid, one.mzxid, one.pzxid), path) for path, one in stats), default=(0, ""))
-    found = kafka_writes.bounded(last, newest[0], leader)
+    newest = max(((max(znode.czxid, znode.mzxid, znode.pzxid), path) for path, znode in stats), default=(0, ""))
+    found = kafka_writes.compare_bounds(last, newest[0], leader)
     return [
         f"{host} is at 0x{last[host]:x}, and {newest[1]} of the source has 0x{newest[0]:x}"
-        for host, one in sorted(found.items())
-        if not one.is_complete
+        for host, lacking in sorted(found.items())
+        if not lacking.is_complete
     ]
 
 

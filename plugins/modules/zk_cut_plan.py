@@ -145,16 +145,16 @@ def main():
             "budget_s": {"type": "float", "default": 0},
         }
     )
-    module.run(lambda: planned(module))
+    module.run(lambda: plan_cut(module))
 
 
-def planned(module):
+def plan_cut(module):
     """Return the plan. Fail the module with all that is against the cut."""
     given = module.params
     security = ZkSecurity.from_options(given["zookeeper_client"])
     context = security.ssl_context()
     servers = parse_zookeeper_connect(given["source_connect"]).servers
-    status = zk_servers.gather(servers, context, given["timeout"])
+    status = zk_servers.collect(servers, context, given["timeout"])
     brokers = sorted(node["address"] for node in module.nodes.values() if node["role"] == "broker")
     cons, notes = {}, []
     for server in servers:
@@ -162,16 +162,16 @@ def planned(module):
             cons[str(server)] = zk_wire.four_letter(server, "cons", given["timeout"], context)
         except zk_wire.WireError as error:
             notes.append(f"the clients of source server {server} are unknown: {error}")
-    found = ensemble_cut.not_ready(given["hosts"], status, caught_up(module, context, status))
+    found = ensemble_cut.check_ready(given["hosts"], status, await_caught_up(module, context, status))
     found += list(ensemble_cut.source_clients(cons, addresses(brokers)))
     ids = {int(number) for number in given["destination_servers"]}
-    found += list(ensemble_cut.foreign_sessions(sessions(module), ids))
+    found += list(ensemble_cut.foreign_sessions(read_sessions(module), ids))
     destination = parse_zookeeper_connect(given["destination_connect"])
-    creators = zk_servers.creators(destination.servers, security, given["timeout"])
+    creators = zk_servers.collect_creators(destination.servers, security, given["timeout"])
     found += list(ensemble_move.foreign_servers(creators, ids))
     if not destination.chroot:
         found += list(ensemble_cut.other_clients(cons))
-    timeouts = [one for host in given["hosts"].values() for one in host["server"]["timeouts_ms"]]
+    timeouts = [timeout_ms for host in given["hosts"].values() for timeout_ms in host["server"]["timeouts_ms"]]
     if not timeouts:
         module.fail_json(
             msg=refusal(found, "no session lives on a destination server. Restart the brokers on it (QS-ZKMOVE-011)")
@@ -180,7 +180,7 @@ def planned(module):
     plan = ensemble_cut.plan(timeouts, znodes, given["answer_s"])
     if given["budget_s"]:
         plan = plan._replace(budget_s=min(given["budget_s"], plan.budget_s))
-    found += list(ensemble_cut.too_long(plan))
+    found += list(ensemble_cut.check_length(plan))
     if found:
         module.fail_json(msg=refusal(found))
     if not given["readers"]:
@@ -201,25 +201,25 @@ def planned(module):
     }
 
 
-def caught_up(module, context, status):
+def await_caught_up(module, context, status):
     """Wait until every destination server has processed what the source's leader had; return {server: zxid} of those
     that have not in time, or do not answer."""
     wanted = ensemble_cut.leader_zxid(status)
     servers = parse_zookeeper_connect(module.params["destination_connect"]).servers
     deadline = time.monotonic() + CATCH_UP_S
     while True:
-        seen = zk_servers.gather(servers, context, module.params["timeout"])
-        behind = {server: one["zxid"] for server, one in seen.items() if (one["zxid"] or 0) < wanted}
+        seen = zk_servers.collect(servers, context, module.params["timeout"])
+        behind = {server: answer["zxid"] for server, answer in seen.items() if (answer["zxid"] or 0) < wanted}
         if not behind or time.monotonic() >= deadline:
             return behind
         time.sleep(0.1)
 
 
-def sessions(module):
+def read_sessions(module):
     """Return {path: session} of Kafka's ephemeral znodes that are known."""
     found = {path: int(session) for path, session in (module.params["owners"] or {}).items()}
     with cluster.connect_zookeeper(module.connections) as client:
-        paths = ["/controller", *(f"/brokers/ids/{one}" for one in client.get_children("/brokers/ids"))]
+        paths = ["/controller", *(f"/brokers/ids/{broker_id}" for broker_id in client.get_children("/brokers/ids"))]
         for path in paths:
             stat = client.exists(path)
             if stat and stat.ephemeralOwner:
@@ -229,7 +229,7 @@ def sessions(module):
 
 def refusal(found, *more):
     """Return all that is against the cut as one message."""
-    texts = [*more, *(sentences(one.seen, one.do) for one in found)]
+    texts = [*more, *(sentences(finding.seen, finding.do) for finding in found)]
     return f"{'. '.join(texts)}. Nothing was cut."
 
 
@@ -239,7 +239,7 @@ def addresses(brokers):
     for broker in brokers:
         where = parse_host_port(broker)
         try:
-            known.update(address for address, _port in tcp_connections.resolved(where.host, where.port))
+            known.update(address for address, _port in tcp_connections.resolve(where.host, where.port))
         except socket.gaierror:
             continue
     return known

@@ -80,10 +80,10 @@ def main():
             "destination_servers": {"type": "dict", "required": True},
         }
     )
-    module.run(lambda: done(module))
+    module.run(lambda: run(module))
 
 
-def done(module):
+def run(module):
     """Return the result, or fail the module."""
     given, connections = module.params, module.connections
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
@@ -96,7 +96,7 @@ def done(module):
         require_own_ensemble(module, client, connect.servers)
         reader = zookeeper.Reader(client, timeout=connections.timeout)
         reader.zxid()  # a follower may be behind
-        found = {top: list(reader.tree(top)) for top in tops(client, connect.chroot)}
+        found = {top: list(reader.tree(top)) for top in find_tops(client, connect.chroot)}
         listed = [
             {"path": top, "znodes": len(nodes), "bytes": sum(len(node.data or b"") for node in nodes)}
             for top, nodes in sorted(found.items())
@@ -107,19 +107,19 @@ def done(module):
         if not module.check_mode:
             writer = Destination(module, client, connect.servers)
             remove(module, writer, [node.path for nodes in found.values() for node in nodes])
-    lines = [f"{one['path']} ({one['znodes']} znodes, {one['bytes']} bytes)\n" for one in listed]
+    lines = [f"{leftover['path']} ({leftover['znodes']} znodes, {leftover['bytes']} bytes)\n" for leftover in listed]
     diff = {"before_header": servers, "after_header": servers, "before": "".join(lines), "after": ""}
     return {"changed": bool(listed), "leftovers": listed, "diff": diff}
 
 
-def tops(client, chroot):
+def find_tops(client, chroot):
     """Return the topmost paths that are leftovers."""
     names = chroot.strip("/").split("/")
     found = []
     for depth in range(len(names)):
         above = "/" + "/".join(names[:depth])
         paths = [f"{above.rstrip('/')}/{name}" for name in client.get_children(above)]
-        found += [path for path in paths if ensemble_trees.leftover_of(path, chroot) == path]
+        found += [path for path in paths if ensemble_trees.find_leftover(path, chroot) == path]
     return found
 
 
@@ -130,13 +130,14 @@ def require_own_ensemble(module, client, servers):
     /zookeeper/config does not show it: a server that starts loads that from its snapshot, as it was before.
     """
     ids = {int(number) for number in module.params["destination_servers"]}
-    creator = zk_sessions.creator(client.client_id[0])
-    status = zk_servers.gather(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
-    modes = {server: one["mode"] or "no server" for server, one in status.items()}
+    creator = zk_sessions.creator_id(client.client_id[0])
+    status = zk_servers.collect(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
+    modes = {server: answer["mode"] or "no server" for server, answer in status.items()}
     if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
             msg=f"these servers are not an ensemble of their own, with one leader and the ids {sorted(ids)}: "
-            f"{advice.shown([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the session is of "
+            f"{advice.format_names([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the "
+            "session is of "
             f"server {creator}. Promote the destination first with quorumshift.kafka.zk_migrate, start its servers, "
             "and give them as zk_migrate_destination_connect. Nothing was removed. (QS-ZKMOVE-013)"
         )
@@ -146,15 +147,15 @@ def require_own_servers(module, servers):
     """Fail the module unless each of these servers leads or follows, and they have the destination's ids."""
     ids = {int(number) for number in module.params["destination_servers"]}
     security, timeout = module.connections.zookeeper_client, module.connections.timeout
-    status = zk_servers.gather(servers, security.ssl_context(), timeout)
+    status = zk_servers.collect(servers, security.ssl_context(), timeout)
     found = [
-        f"{server} of zk_migrate_destination_connect serves as {one['mode'] or 'nothing'}"
-        for server, one in sorted(status.items())
-        if one["mode"] not in ("leader", "follower")
+        f"{server} of zk_migrate_destination_connect serves as {answer['mode'] or 'nothing'}"
+        for server, answer in sorted(status.items())
+        if answer["mode"] not in ("leader", "follower")
     ]
     if not found:
-        creators = zk_servers.creators(servers, security, timeout)
-        found = [advice.sentences(one.seen, one.do) for one in ensemble_move.foreign_servers(creators, ids)]
+        creators = zk_servers.collect_creators(servers, security, timeout)
+        found = [advice.sentences(finding.seen, finding.do) for finding in ensemble_move.foreign_servers(creators, ids)]
     if found:
         module.fail_json(
             msg=f"{'. '.join(found)}. Each server that the brokers know must be one of the new ensemble: another one "

@@ -179,16 +179,16 @@ def main():
     )
     given = module.params
     dead = {host: int(number) for host, number in given["dead"].items()}
-    cuts = {host: (one or {}).get("cut") or {} for host, one in given["hosts"].items()}
+    cuts = {host: (answer or {}).get("cut") or {} for host, answer in given["hosts"].items()}
     decision = ensemble_move.decide(cuts, given["direction"], dead, given["cleaned"])
     try:
-        findings = decision.findings or unlike(given, dead)
+        findings = decision.findings or check_inventory(given, dead)
     except (AddressError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     if findings and given["direction"] != ensemble_move.NONE:
-        texts = [sentences(one.seen, one.do) for one in findings]
+        texts = [sentences(finding.seen, finding.do) for finding in findings]
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed.")
-    states = {host: one.get("state", "unknown") for host, one in cuts.items()}
+    states = {host: cut.get("state", "unknown") for host, cut in cuts.items()}
     values = {key: value for key, value in decision._asdict().items() if key != "findings"}
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     living = {str(number): address for number, address in servers.items() if number not in dead.values()}
@@ -197,26 +197,28 @@ def main():
         next_step=ensemble_move.next_step(states),
         server_ids=sorted(map(int, living)),
         living_servers=living,
-        moves={host: one.get("moves") or 0 for host, one in cuts.items()},
+        moves={host: cut.get("moves") or 0 for host, cut in cuts.items()},
         voters=len(servers),
         **values,
     )
 
 
-def unlike(given, dead):
+def check_inventory(given, dead):
     """Return where the hosts, the servers and the connect string are not one set."""
     if given["direction"] == ensemble_move.NONE:
         return []
     hosts = {
-        host: {**one["server"], "myid": int(given["myids"][host])}
-        for host, one in given["hosts"].items()
+        host: {**answer["server"], "myid": int(given["myids"][host])}
+        for host, answer in given["hosts"].items()
         if host in given["myids"]
     }
     servers = {int(number): address for number, address in given["destination_servers"].items()}
     connect = parse_zookeeper_connect(given["destination_connect"])
-    found = list(ensemble_move.unlike(hosts, servers, connect, dead, given["direction"]))
-    addresses = ensemble_move.addresses_of(dead, servers, [str(one.port) for one in connect.servers])
-    return found + list(ensemble_move.answering(dead, servers, {HERE: paths.answering(addresses, given["timeout"])}))
+    found = list(ensemble_move.check_inventory(hosts, servers, connect, dead, given["direction"]))
+    addresses = ensemble_move.addresses_of(dead, servers, [str(server.port) for server in connect.servers])
+    return found + list(
+        ensemble_move.check_dead_hosts(dead, servers, {HERE: paths.find_answering(addresses, given["timeout"])})
+    )
 
 
 if __name__ == "__main__":

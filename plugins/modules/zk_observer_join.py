@@ -176,7 +176,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argu
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError, readable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.properties import PropertiesError, decode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
@@ -205,12 +205,12 @@ def main():
         supports_check_mode=True,
     )
     try:
-        module.exit_json(**joined(module))
+        module.exit_json(**join(module))
     except (observer_join.JoinError, *ERRORS, OSError, ValueError) as error:
-        module.fail_json(msg=message_ids.at_end(mask(f"{error}."), message_ids.NO_ID))
+        module.fail_json(msg=message_ids.move_to_end(mask(f"{error}."), message_ids.NO_ID))
 
 
-def joined(module):
+def join(module):
     """Return the module's result."""
     given = module.params
     planned = observer_join.plan(given)
@@ -228,8 +228,8 @@ def joined(module):
         "files": [file.path for file in changes],
         "diff": [
             {
-                "before": shown(file.before or b""),
-                "after": shown(file.after),
+                "before": mask_file(file.before or b""),
+                "after": mask_file(file.after),
                 "before_header": file.path,
                 "after_header": file.path,
             }
@@ -243,9 +243,9 @@ def joined(module):
     return {**result, **observer_join.await_joined(given, planned), "joined": True}
 
 
-def shown(data):
+def mask_file(data):
     """Return a file as text with secrets masked; the super user's digest is one."""
-    return mask(SUPER_DIGEST.sub(r"\1********", readable(data)))
+    return mask(SUPER_DIGEST.sub(r"\1********", decode(data)))
 
 
 if __name__ == "__main__":

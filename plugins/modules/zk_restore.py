@@ -191,14 +191,16 @@ def compare_or_restore(module, client):
             msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored. (QS-COPY-004)"
         )
     facts = module.facts(partitions=False, needed=(same_cluster.HOSTS,))
-    refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
+    refused = phase_result.refusal(facts) or phase_result.check_brokers_listed(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
     if given["state"] == "restored" and not module.check_mode:
-        troubles = phase_result.not_at_rest(facts)
+        troubles = phase_result.check_at_rest(facts)
         if troubles:
             module.fail_json(msg=f"{'; '.join(troubles)}. Nothing was restored.")
-        waits = module.wait(lambda: (phase_result.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
+        waits = module.wait(
+            lambda: (phase_result.describe_registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY
+        )
         if not waits["done"]:
             return waits
     restore = restoring.Restore(client, given["path"], given["cluster_id"])
@@ -212,7 +214,7 @@ def compare_or_restore(module, client):
         "revived": restore.revived,
         "later": restore.later,
         "pending_deletions": restore.pending_deletions(),
-        "needed": phase_result.needed(facts, phase.detect(facts), len(restore.missing)),
+        "needed": phase_result.is_needed(facts, phase.detect(facts), len(restore.missing)),
         "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
         **({"diff": restore.diff()} if module._diff else {}),
@@ -225,7 +227,7 @@ def compare_or_restore(module, client):
             "and permissions would be brought back. Nothing was restored. Run quorumshift.kafka.restore_zookeeper "
             "without quorumshift_restore_token: it lists them (QS-COPY-004)"
         )
-    troubles = appeared(restore, given["known"])
+    troubles = explain_change(restore, given["known"])
     if troubles:
         module.fail_json(msg=troubles)
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
@@ -244,14 +246,14 @@ def admitted(module):
     return gates.make_token("before_revert", seen.phase, module.params["run"], facts, brokers)
 
 
-def appeared(restore, known):
+def explain_change(restore, known):
     """Return why the tree is not the one that was planned, None if it is."""
     alive, new = restore.alive(), sorted(set(restore.later) - set(known))
     if alive:
-        what = f"a process that is not stopped holds {advice.shown(alive)} in ZooKeeper (QS-COPY-004)"
+        what = f"a process that is not stopped holds {advice.format_names(alive)} in ZooKeeper (QS-COPY-004)"
     elif new:
         what = (
-            f"{advice.shown(new)} appeared in ZooKeeper after the restore was planned, and the backup "
+            f"{advice.format_names(new)} appeared in ZooKeeper after the restore was planned, and the backup "
             "lacks it (QS-COPY-004)"
         )
     else:

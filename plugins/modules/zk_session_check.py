@@ -140,15 +140,15 @@ def main():
         ValueError,
     ) as error:
         module.fail_json(msg=mask(f"{error}. Nothing was changed on this host."))
-    not_moved = list(zk_sessions.moved(broker, wanted, given["server_ids"]))
-    found = list(zk_sessions.before_restart(broker, wanted)) if given["state"] == "reachable" else not_moved
-    texts = [sentences(one.seen, one.do) for one in found]
+    not_moved = list(zk_sessions.check_moved(broker, wanted, given["server_ids"]))
+    found = list(zk_sessions.check_restart(broker, wanted)) if given["state"] == "reachable" else not_moved
+    texts = [sentences(finding.seen, finding.do) for finding in found]
     if texts:
         module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed on this host.")
     module.exit_json(
         changed=False,
         moved=not not_moved,
-        findings=[one.seen for one in not_moved],
+        findings=[finding.seen for finding in not_moved],
         session=f"0x{broker.owner:x}" if broker.owner is not None else "",
         others=broker.others,
     )
@@ -156,16 +156,16 @@ def main():
 
 def read(given, wanted):
     """Return the broker. Raises OSError, WireError, and errors of its properties."""
-    values = config_providers.effective(node.read_properties(given["config_file"]), given["service"])
+    values = config_providers.effective_values(node.read_properties(given["config_file"]), given["service"])
     connect, security = own_zookeeper.connection(values)
     others = parse_zookeeper_connect(given["other_connect"]).servers
-    names = {one: HostPort(host, port) for host, port in others for one in tcp_connections.resolved(host, port)}
-    pid = service.state(given["service"])["main_pid"]
+    names = {address: HostPort(host, port) for host, port in others for address in tcp_connections.resolve(host, port)}
+    pid = service.read_state(given["service"])["main_pid"]
     own, foreign = set(), set()
-    for connection in tcp_connections.to(names):
+    for connection in tcp_connections.find_connections(names):
         (own if connection.may_be_of(pid) else foreign).add(str(names[connection.remote]))
-    owner, there = own_zookeeper.session(wanted, security, given["node_id"], given["timeout"])
-    metas = [host_identity.stored(path)["meta"] or {} for path in host_identity.log_dirs(values)]
+    owner, there = own_zookeeper.read_session(wanted, security, given["node_id"], given["timeout"])
+    metas = [host_identity.read_stored(path)["meta"] or {} for path in host_identity.log_dirs(values)]
     mine = {meta["cluster.id"] for meta in metas if meta.get("cluster.id")}
     return zk_sessions.Broker(
         given["node_id"],

@@ -128,21 +128,21 @@ def main():
         )
     except (OSError, PropertiesError, ZooKeeperFileError, archives.SnapshotError) as error:
         why = f"the files of this host's ZooKeeper server could not be read: {error}. (QS-ZKMOVE-012)"
-        module.fail_json(msg=message_ids.at_end(why))
+        module.fail_json(msg=message_ids.move_to_end(why))
 
 
 def read(given, _check_mode):
     """Return the newest snapshot, and what the server has processed since."""
-    return {"changed": False, **zk_trees.newest(own_zk_server.values_of(given["config_file"]))}
+    return {"changed": False, **zk_trees.read_newest(own_zk_server.read_values(given["config_file"]))}
 
 
 def present(given, check_mode):
     """Make the archive."""
     if check_mode:
         return {"changed": True}
-    known = {int(one["snapshot"]): int(one["zxid"]) for one in given["known"]}
-    target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
-    values = own_zk_server.values_of(given["config_file"])
+    known = {int(snapshot["snapshot"]): int(snapshot["zxid"]) for snapshot in given["known"]}
+    target = os.path.join(host_state.make_directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
+    values = own_zk_server.read_values(given["config_file"])
     taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
     return {"changed": True, **taken._asdict()}
 

@@ -28,7 +28,7 @@ from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import module_start, run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import visible
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
@@ -125,7 +125,7 @@ class QuorumshiftAction(ActionBase):
             raise
         finally:
             if result.get("failed"):
-                result["msg"] = message_ids.at_end(str(result.get("msg") or ""), message_ids.NO_ID)
+                result["msg"] = message_ids.move_to_end(str(result.get("msg") or ""), message_ids.NO_ID)
             if result.get("failed") and not self._task.ignore_errors:
                 # A journal that cannot be written would hide the reason
                 with contextlib.suppress(OSError):
@@ -210,7 +210,7 @@ class QuorumshiftAction(ActionBase):
             module_args=dict(args),
             task_vars=self._with_interpreter(),
         )
-        return self._without_start(result) if module_start.not_started(result) else result
+        return self._without_start(result) if module_start.is_not_started(result) else result
 
     def _without_start(self, result: dict) -> dict:
         """Return the result of a module that did not start on its host, with the reason instead of its output."""
@@ -240,8 +240,8 @@ class QuorumshiftAction(ActionBase):
         is no failure a few times: its role asks for a new token."""
         if result.get("outcome") != gates.EXPIRED or self._task.check_mode:
             return result
-        earlier = [one for one in self.artifacts().events() if one["name"] == gates.TOKEN_EXPIRED]
-        times = sum((one["host"], one["restart_kind"]) == (self.host, kind) for one in earlier)
+        earlier = [event for event in self.artifacts().events() if event["name"] == gates.TOKEN_EXPIRED]
+        times = sum((event["host"], event["restart_kind"]) == (self.host, kind) for event in earlier)
         if times >= gates.RENEWALS:
             why = f"This is renewal {times}: the machines or the network are too slow, or something suspends them"
             return {**result, "msg": f"{result['msg']} {why}. Run again."}
@@ -252,7 +252,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {visible(message_ids.at_end(mask(text)))}")
+        display.display(f"    {escape_invisible(message_ids.move_to_end(mask(text)))}")
 
     # The run ----------------------------------------------------------------------------------------------------
 
@@ -413,7 +413,7 @@ class QuorumshiftAction(ActionBase):
         node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(host, self._variables_of(host).get("quorumshift_gathered"))
+            node["error"] = explain_unread(host, self._variables_of(host).get("quorumshift_gathered"))
             node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
             if node.get("node_id") is None:
@@ -442,17 +442,17 @@ def number(value: Any) -> Any:
     return int(value) if re.fullmatch(r"-?\d+", str(value).strip()) else value
 
 
-def unread(host: str, gathered: Mapping[str, Any] | None) -> str:
+def explain_unread(host: str, gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
         return "--limit or --start-at-task excluded it (QS-PHASE-006)"
-    said = reason(host, gathered.get("unread") or gathered.get("msg", ""))
+    said = format_reason(host, gathered.get("unread") or gathered.get("msg", ""))
     return said if gathered.get("unreachable") else f"its facts could not be read: {said} (QS-PHASE-006)"
 
 
-def reason(host: str, text: Any) -> str:
+def format_reason(host: str, text: Any) -> str:
     """Return what a module or a connection says of a host, in one line, without its name and Ansible's own words."""
-    said = message_ids.unended(" ".join(str(text).split()))
+    said = message_ids.drop_full_stop(" ".join(str(text).split()))
     return _ABOUT_SSH.sub("", re.sub(rf"^{re.escape(host)}: ", "", said))
 
 

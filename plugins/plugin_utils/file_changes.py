@@ -16,7 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 )
 
 
-def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
+def restart_options(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
     """Return {node_id, ...} with the options of node_restart that the kind's edit returns for this host.
 
     `values`: the properties before the restart, by default the host's present ones.
@@ -26,7 +26,7 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     return {"node_id": edited.node_id, **row.edit(edited)}
 
 
-def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
+def controller_properties(action: QuorumshiftAction, host: str) -> dict[str, str]:
     """Return the complete properties of this host's controller in migration mode, secrets sealed."""
     return edits.controller_properties(EditedHost(action, transitions.KINDS["controller"], host))
 
@@ -67,7 +67,8 @@ class EditedHost:
         action = self._action
         hosts = action.vars["groups"][GROUPS["controller"]]
         return ",".join(
-            f"{action.variable('quorumshift_node_id', one)}@{controller_address(action, one)}" for one in hosts
+            f"{action.variable('quorumshift_node_id', controller)}@{controller_address(action, controller)}"
+            for controller in hosts
         )
 
     def address(self) -> str:

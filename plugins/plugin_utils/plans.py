@@ -24,7 +24,7 @@ def show(action: QuorumshiftAction, plan: Mapping[str, Any], phase: str, target:
     """Show a plan ({steps, unavoidable} of migration_state), as a screen or in a line, and keep it."""
     steps = [planning.Step(**step) for step in plan["steps"]]
     changes = {step.name: _changes(action, step) for step in steps if step.batches}
-    each = planning.each_s(action.artifacts().all_events())
+    each = planning.average_s(action.artifacts().all_events())
     if screen:
         lines = planning_screen.lines(action.session["cluster_id"], phase, target, steps, changes, each)
         lost = list(plan["unavoidable"].items()) if any(step.kind == planning.ROLL for step in steps) else []
@@ -67,16 +67,16 @@ def _lines(action: QuorumshiftAction, kind: str, host: str) -> list[str]:
         return ["as it was before, from the file kept on the host"]
     file = (action.facts_of(host).get("quorumshift_node") or {}).get("file") or {}
     before = dict(file.get("properties") or {})
-    for earlier in transitions.earlier(kind):
+    for earlier in transitions.earlier_kinds(kind):
         if file.get("mode") != earlier.after:
-            before = _applied(before, file_changes.of_restart(action, earlier.name, host, before))
-    changes = file_changes.of_restart(action, kind, host, before)
+            before = _apply(before, file_changes.restart_options(action, earlier.name, host, before))
+    changes = file_changes.restart_options(action, kind, host, before)
     if "content" in changes:
         return [f"new file: {len(changes['content'])} keys, derived from the brokers' files"]
     return planning_screen.file_lines(before, changes["changes"], is_secret)
 
 
-def _applied(before: dict, changes: dict) -> dict:
+def _apply(before: dict, changes: dict) -> dict:
     if "content" in changes:
         return changes["content"]
     after = {**before, **changes["changes"]}

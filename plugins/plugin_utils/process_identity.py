@@ -43,10 +43,10 @@ def process(pid: int) -> dict | None:
         return None
 
 
-def alive(other: Mapping | None) -> bool | None:
+def is_alive(other: Mapping | None) -> bool | None:
     """Return whether a process is alive; None when this host cannot know."""
     mine = process(os.getpid())
-    if not run_lock.comparable(other, mine):
+    if not run_lock.are_comparable(other, mine):
         return None
     try:
         return _started(other["pid"]) == other["started"]
@@ -56,13 +56,13 @@ def alive(other: Mapping | None) -> bool | None:
         return None
 
 
-def me() -> dict:
+def own_identity() -> dict:
     """Return the holder that the run lock names. Called in an action plugin, whose parent is ansible-playbook."""
     job = next((os.environ[name] for name in ("AWX_JOB_ID", "JOB_ID", "TOWER_JOB_ID") if os.environ.get(name)), None)
     return {"user": getpass.getuser(), "host": os.uname().nodename, "job": job, "process": process(os.getppid())}
 
 
-def playbook() -> str:
+def playbook_name() -> str:
     """Return the name of the playbook that was started, without its directory, collection and ending; '' if there is
     none."""
     typed = os.path.basename((context.CLIARGS.get("args") or ("",))[0])

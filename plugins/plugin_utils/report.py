@@ -50,7 +50,7 @@ def write_all(cluster: str) -> None:
 def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
     """Return a run's page. `zone` is the time zone of its times, by default the local one."""
     story, clock = report_story.story_of(recorded), _Clock(zone)
-    totals = [_total(kind, story.restarts) for kind in dict.fromkeys(one.kind for one in story.restarts)]
+    totals = [_total(kind, story.restarts) for kind in dict.fromkeys(restart.kind for restart in story.restarts)]
     return (
         _templates()
         .get_template("run.html.j2")
@@ -97,7 +97,7 @@ def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzi
             phases=phases,
             seen=seen,
             gates=list({gate.name: (story, gate) for story, gate in gates}.values()),
-            restarts=sum(1 for story in stories for one in story.restarts if not one.failed),
+            restarts=sum(1 for story in stories for restart in story.restarts if not restart.failed),
             first=min((story.start for story in stories if story.start), default=None),
             last=max((story.end for story in stories if story.end), default=None),
         )
@@ -127,13 +127,13 @@ class _Clock:
 
 def _total(kind: str, restarts: Iterable[report_story.Restart]) -> dict:
     """Return the sums over one kind's restarts; `between_s`: the times from one restart's end to the next start."""
-    of_kind = [one for one in restarts if one.kind == kind]
+    of_kind = [restart for restart in restarts if restart.kind == kind]
     keys = ("admission_s", "stop_s", "start_s", "register_s", "restart_s", "own_s")
-    total: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
+    total: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for restart in of_kind if restart.failed)}
     for key in keys:
-        values = [value for one in of_kind if (value := getattr(one, key)) is not None]
+        values = [value for restart in of_kind if (value := getattr(restart, key)) is not None]
         total[key] = sum(values) if values else None
-    gaps = [following.start - one.end for one, following in zip(of_kind, of_kind[1:])]
+    gaps = [following.start - restart.end for restart, following in zip(of_kind, of_kind[1:])]
     total["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
     return total
 
@@ -170,9 +170,9 @@ def _runs(cluster: str) -> list[str]:
 def _write(cluster: str, runs: Sequence[str], stale: Sequence[str]) -> None:
     cluster_id = os.path.basename(cluster)
     recorded = [_read(cluster_id, cluster, run, run != runs[-1], run in stale) for run in runs]
-    for one in recorded:
-        if one.run in stale:
-            _save(os.path.join(cluster, one.run), render(one))
+    for story in recorded:
+        if story.run in stale:
+            _save(os.path.join(cluster, story.run), render(story))
     if runs:
         _save(cluster, render_cluster(cluster_id, recorded))
 

@@ -106,7 +106,7 @@ def plans(recorded: Recorded) -> list[dict]:
 def preflight(recorded: Recorded) -> dict | None:
     """Return {findings, checks}."""
     result = mapping(load(recorded.files, "preflight.json"))
-    findings = [mapping(one) for one in items(result.get("findings"))]
+    findings = [mapping(finding) for finding in items(result.get("findings"))]
     return {"findings": findings, "checks": items(result.get("checks"))} if result else None
 
 
@@ -125,7 +125,7 @@ def copy(recorded: Recorded) -> dict | None:
     for kind in dict.fromkeys([*sides["before"], *sides["after"], *initial_copy]):
         before, after = sides["before"].get(kind), sides["after"].get(kind)
         count = initial_copy.get(kind, 0 if compared else None)
-        known = [one for one in (before, after) if isinstance(one, int)]
+        known = [known_count for known_count in (before, after) if isinstance(known_count, int)]
         differs = bool(known) and isinstance(count, int) and not min(known) <= count <= max(known)
         rows.append({"type": kind, "before": before, "copied": count, "after": after, "differs": differs})
     results = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
@@ -142,7 +142,7 @@ def phase_result(recorded: Recorded, path: str | None) -> dict | None:
         nodes = sorted(screen.node_lines(facts).items(), key=lambda item: (item[1]["role"], item[0]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         return {"error": f"This version cannot evaluate {path} ({type(error).__name__}: {error})"}
-    evidence = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in detected.evidence]
+    evidence = [{"what": item.what, "value": _value(item.value), "source": item.source} for item in detected.evidence]
     return {
         "phase": detected.phase,
         "evidence": evidence,
@@ -155,7 +155,7 @@ def phase_result(recorded: Recorded, path: str | None) -> dict | None:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_value(one)}" for key, one in value.items())
+        return ", ".join(f"{key} {_value(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_value, value)) or "none"
     return "none" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
@@ -171,7 +171,7 @@ def canary_clients(recorded: Recorded) -> dict | None:
         return None
     uri = f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}" if picture else None
     stalls, phases = mapping(result.get("max_stall_ms")), mapping(result.get("by_phase"))
-    counts = [mapping(one).get("count") for one in items(result.get("app_errors"))]
+    counts = [mapping(error).get("count") for error in items(result.get("app_errors"))]
     errors = sum(count for count in counts if isinstance(count, int))
-    by_phase = [(name, mapping(one)) for name, one in phases.items()]
+    by_phase = [(name, mapping(phase_counts)) for name, phase_counts in phases.items()]
     return {"result": result, "picture": uri, "stalls": stalls, "errors": errors, "by_phase": by_phase}

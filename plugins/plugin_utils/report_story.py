@@ -153,7 +153,7 @@ def parse(text: str) -> tuple[list[dict], int]:
 
 def story_of(recorded: Recorded) -> Story:
     """Return a run's story."""
-    events, warnings = _placed(event for event in recorded.events if event.get("name") not in _MARKS)
+    events, warnings = _place(event for event in recorded.events if event.get("name") not in _MARKS)
     if recorded.unreadable:
         warnings.append(f"{_count(recorded.unreadable, 'line')} of the journal could not be read")
     start = min((event["_start"] for event in events), default=None)
@@ -220,7 +220,7 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
+def _place(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
     """Return the events with `_start` and `_end` on one monotonic clock, and a warning for each clock error."""
     placed, warnings, shift, last = [], [], 0.0, None
     for event in events:
@@ -230,7 +230,7 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
         if event["kind"] != "restart":
             if last is not None and start + shift < last - _SLACK_S:
                 back = last - start - shift
-                warnings.append(f"the control node's clock went back {duration(back)} before {_called(event)}")
+                warnings.append(f"the control node's clock went back {duration(back)} before {_playbook_of(event)}")
                 shift += back
             moved = shift
             last = max(last or 0.0, start + shift)
@@ -249,8 +249,8 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
 
 def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
     """Move a restart, with its host's times, between its neighbours in the journal; return by how many seconds."""
-    earliest = next((one["_start"] for one in reversed(before) if one["kind"] != "restart"), None)
-    latest = next((one["_start"] for one in after if one["kind"] != "restart"), None)
+    earliest = next((earlier["_start"] for earlier in reversed(before) if earlier["kind"] != "restart"), None)
+    latest = next((later["_start"] for later in after if later["kind"] != "restart"), None)
     off = 0.0
     if latest is not None and event["_end"] > latest + _SLACK_S:
         off = latest - event["_end"]
@@ -261,7 +261,7 @@ def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
     return off
 
 
-def _called(event: Mapping) -> str:
+def _playbook_of(event: Mapping) -> str:
     return f"{event['kind']} {event.get('name')}"
 
 
@@ -366,10 +366,10 @@ def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float,
 def _details(event: Mapping) -> dict[str, str]:
     """Return an event's other values as text, without empty ones."""
     details = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
-    return dict(_as_text(key, value) for key, value in details.items() if value is not None and value != [])
+    return dict(_format_detail(key, value) for key, value in details.items() if value is not None and value != [])
 
 
-def _as_text(key: str, value: object) -> tuple[str, str]:
+def _format_detail(key: str, value: object) -> tuple[str, str]:
     if key.endswith("_s") and isinstance(value, (int, float)):
         key, value = key[: -len("_s")], f"{value:.1f} s"
     return key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -399,7 +399,7 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
         stopped, reasons = ["the run failed"], [failed[0].sentence]
     if stopped:
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {span}, {did}.", reasons
-    if ended or (not run_outcome.unended(recorded.events) and _looks_finished(recorded, events)):
+    if ended or (not run_outcome.find_unended(recorded.events) and _looks_finished(recorded, events)):
         if not gates and not restarts and not moved:
             return READ_ONLY, "The run changed nothing.", []
         return DONE, f"{span} in {took}: {did}.", []
@@ -418,7 +418,7 @@ def _last(events: list[dict]) -> str:
         return f"the restart of {last.get('host')} ({last.get('name')}), {last.get('outcome')}"
     if last.get("name") == ADMITTED:
         return f"the admission of {', '.join(map(str, items(last.get('hosts'))))}"
-    return _called(last)
+    return _playbook_of(last)
 
 
 def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
@@ -433,23 +433,23 @@ def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
 def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:
     failures, reasons = [], []
     found = items(mapping(load(recorded.files, "preflight.json")).get("findings"))
-    blocking = [mapping(one) for one in found if mapping(one).get("severity") == "blocks"]
+    blocking = [mapping(finding) for finding in found if mapping(finding).get("severity") == "blocks"]
     if blocking and not restarts and not any(gate.passed for gate in gates):
         failures.append(f"preflight has {_count(len(blocking), 'blocking finding')}")
-        reasons += [f"{one.get('seen')}. To do: {one.get('do')}." for one in blocking]
+        reasons += [f"{finding.get('seen')}. To do: {finding.get('do')}." for finding in blocking]
     last = {gate.name: gate for gate in gates}
     closed = [gate for gate in last.values() if not gate.passed]
     failures += [f"gate {gate.name} stayed closed" for gate in closed]
     reasons += [gate.reason for gate in closed if gate.reason]
-    ended = {(one.host, one.kind): one for one in restarts}
-    failed = [one for one in ended.values() if one.failed]
-    for kind in dict.fromkeys(one.kind for one in failed):
-        hosts = [one.host for one in failed if one.kind == kind]
+    ended = {(restart.host, restart.kind): restart for restart in restarts}
+    failed = [restart for restart in ended.values() if restart.failed]
+    for kind in dict.fromkeys(restart.kind for restart in failed):
+        hosts = [restart.host for restart in failed if restart.kind == kind]
         failures.append(f"the restart of {', '.join(hosts)} ({kind}) failed")
     # The first line only: the table of restarts shows the log excerpt
-    reasons += [f"on {one.host}: {one.reason.splitlines()[0]}" for one in failed if one.reason]
+    reasons += [f"on {restart.host}: {restart.reason.splitlines()[0]}" for restart in failed if restart.reason]
     compared = mapping(load(recorded.files, "copy-compared.json"))
-    wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
+    wrong = [str(difference) for difference in items(compared.get("damage")) + items(compared.get("differences"))]
     if wrong:
         failures.append("the initial copy damaged ZooKeeper" if compared.get("damage") else "the initial copy differs")
         reasons += wrong
@@ -464,9 +464,11 @@ def _moved(events: list[dict]) -> list[str]:
 
 
 def _did(gates: list[Gate], restarts: list[Restart], moved: list[str]) -> str:
-    done = [one for one in restarts if not one.failed]
+    done = [restart for restart in restarts if not restart.failed]
     passed = sum(1 for gate in gates if gate.passed)
-    parts = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
+    parts = (
+        [f"{_count(len(done), 'restart')} of {_count(len({restart.host for restart in done}), 'host')}"] if done else []
+    )
     parts += [f"{_count(passed, 'gate')} passed"] if passed else []
     parts += moved
     return ", ".join(parts if done else [*parts, "nothing restarted"])

@@ -47,27 +47,27 @@ def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
     """
     axis = _Axis(story)
     under = _under(axis, story)
-    phases = [(one.start, one.name, "strong", one.name) for one in story.phases]
+    phases = [(phase.start, phase.name, "strong", phase.name) for phase in story.phases]
     result = [Row("", _ticks(axis, clock)), Row("phase", _labels(axis, under, phases))]
     if story.gates:
         marks = [
-            (one.at, f"{'✓' if one.passed else '✕'} {one.name}", "pass" if one.passed else "fail", clock(one.at))
-            for one in story.gates
+            (gate.at, f"{'✓' if gate.passed else '✕'} {gate.name}", "pass" if gate.passed else "fail", clock(gate.at))
+            for gate in story.gates
         ]
         result.append(Row("gates", _labels(axis, under, marks)))
-    hosts = list(dict.fromkeys(one.host for one in story.restarts))
+    hosts = list(dict.fromkeys(restart.host for restart in story.restarts))
     if len(hosts) <= LANES:
         result += [
-            Row(host, _lane(axis, under, [one for one in story.restarts if one.host == host], LANE_PX))
+            Row(host, _lane(axis, under, [restart for restart in story.restarts if restart.host == host], LANE_PX))
             for host in hosts
         ]
     else:
-        packed = _packed(story.restarts)
+        packed = _pack(story.restarts)
         result += [
-            Row("restarts" if not number else "", _lane(axis, under, one, PACKED_PX))
-            for number, one in enumerate(packed)
+            Row("restarts" if not number else "", _lane(axis, under, lane, PACKED_PX))
+            for number, lane in enumerate(packed)
         ]
-    marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events if one.name != SUMMARY]
+    marks = [(event.at, event.name, "soft", clock(event.at)) for event in story.events if event.name != SUMMARY]
     if marks:
         result.append(Row("events", _labels(axis, under, marks)))
     return result
@@ -76,7 +76,7 @@ def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
 def strip(story: Story) -> Markup:
     """Return the run in one line: phases shaded, restarts, gates."""
     axis = _Axis(story)
-    bars = [_bar(axis, one, 9, 9) for one in story.restarts]
+    bars = [_bar(axis, restart, 9, 9) for restart in story.restarts]
     return _svg(STRIP_PX, [_under(axis, story), *bars])
 
 
@@ -129,10 +129,10 @@ def _bar(axis: _Axis, restart: Restart, y: float, height: float) -> Markup:
 
 def _lane(axis: _Axis, under: Markup, restarts: Sequence[Restart], height: int) -> Markup:
     mark = round(height * 0.55)
-    parts = [under, *(_bar(axis, one, (height - mark) / 2, mark) for one in restarts)]
-    for one in restarts:
-        if one.failed and height == LANE_PX:
-            parts.append(_outcome(axis, one, height / 2 + 4))
+    parts = [under, *(_bar(axis, restart, (height - mark) / 2, mark) for restart in restarts)]
+    for restart in restarts:
+        if restart.failed and height == LANE_PX:
+            parts.append(_outcome(axis, restart, height / 2 + 4))
     return _svg(height, parts)
 
 
@@ -148,16 +148,16 @@ def _outcome(axis: _Axis, restart: Restart, y: float) -> Markup:
     return Markup('<text {} y="{}">✕ {}</text>').format(where, y, restart.outcome)
 
 
-def _packed(restarts: Sequence[Restart]) -> list[list[Restart]]:
+def _pack(restarts: Sequence[Restart]) -> list[list[Restart]]:
     """Return the restarts in as few rows as possible, without overlaps."""
     lanes: list[list[Restart]] = []
-    for one in sorted(restarts, key=lambda restart: restart.start):
+    for restart in sorted(restarts, key=lambda restart: restart.start):
         for lane in lanes:
-            if lane[-1].end <= one.start:
-                lane.append(one)
+            if lane[-1].end <= restart.start:
+                lane.append(restart)
                 break
         else:
-            lanes.append([one])
+            lanes.append([restart])
     return lanes
 
 
@@ -184,7 +184,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
 
 def _ticks(axis: _Axis, clock: Callable[[float], str]) -> Markup:
     """Return the axis: the time since the start of the run, and the time of day."""
-    step = next((one for one in _STEPS if axis.seconds / one <= TICKS), None)
+    step = next((candidate for candidate in _STEPS if axis.seconds / candidate <= TICKS), None)
     if step is None:
         step = _STEPS[-1] * max(1, int(axis.seconds / _STEPS[-1] / TICKS) + 1)
     parts = []

@@ -79,7 +79,7 @@ def elsewhere(master: str | None) -> bool:
 
 def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     """Describe in one line why a host gave no snapshot of its log, and what to do."""
-    said = message_ids.unended(" ".join(str(taken.get("msg", "")).split()))
+    said = message_ids.drop_full_stop(" ".join(str(taken.get("msg", "")).split()))
     if taken.get("unreachable"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
@@ -88,7 +88,7 @@ def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
 def directory_ids(node: Mapping[str, Any]) -> list[str]:
     """Return the ids of a node's log directories (KIP-858), [] unless all of them were read and have one."""
     found = node.get("log_dirs") or ()
-    metas = [(one.get("meta") or {}) if not one.get("error") else {} for one in found]
+    metas = [(directory.get("meta") or {}) if not directory.get("error") else {} for directory in found]
     ids = [meta.get("directory.id") for meta in metas]
     return sorted(ids) if all(ids) else []
 
@@ -297,7 +297,7 @@ class MetadataParity(Job):
         seen, entries = self.own["seen"], []
         hosts = {seen["nodes"][host]["id"]: host for host in self.own["others"] or {}}
         quorum = seen["quorum"]
-        for voter in sorted(one["id"] for one in quorum["voters"] if one["id"] != quorum["leader_id"]):
+        for voter in sorted(member["id"] for member in quorum["voters"] if member["id"] != quorum["leader_id"]):
             entry, host = {"node": voter}, hosts.get(voter)
             taken = self.own["others"][host] if host else {"msg": "no host of the inventory has this node id"}
             if taken.get("path"):
@@ -317,7 +317,7 @@ class MetadataParity(Job):
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 
     def summary(self, result: Mapping[str, Any]) -> str:
-        agree = sum(one["match"] - one.get("explained", 0) for one in result["counts"].values())
+        agree = sum(count["match"] - count.get("explained", 0) for count in result["counts"].values())
         views = len(
             [name for name, view in result["views"].items() if not (name.startswith("baseline") or view["error"])]
         )
@@ -361,7 +361,7 @@ class DataFingerprint(Job):
         records = result["views"]["cluster"]["state"]["records"]
         if "baseline" not in result["views"]:
             return f"{records} records are kept as the baseline"
-        agree = sum(one["match"] for one in result["counts"].values())
+        agree = sum(count["match"] for count in result["counts"].values())
         samples = len(result["views"]["cluster"]["state"].get("samples", ()))
         more = f"; of {samples} topics only a sample was compared" if samples else ""
         return f"{records} records; {agree} comparisons with the baseline agree{more}"
@@ -396,15 +396,15 @@ class EnsembleParity(Job):
         return {"views": views, "ship": elsewhere(self.own.get("master"))}
 
     def summary(self, result: Mapping[str, Any]) -> str:
-        agree = sum(one["match"] for one in result["counts"].values())
+        agree = sum(count["match"] for count in result["counts"].values())
         text = f"{agree} comparisons of {len(result['views'])} servers agree"
         cut = any("cut" in view["state"] for view in result["views"].values())
         if not (cut and result["leftovers"]):
             return text
-        paths = [one["path"] for one in result["leftovers"]]
+        paths = [leftover["path"] for leftover in result["leftovers"]]
         return (
-            f"{text}. Other applications left {sum(one['znodes'] for one in result['leftovers'])} znodes on the "
-            f"destination: {advice.shown(paths)}. To remove them there: -e zk_migrate_remove_leftovers=true"
+            f"{text}. Other applications left {sum(leftover['znodes'] for leftover in result['leftovers'])} znodes on "
+            f"the destination: {advice.format_names(paths)}. To remove them there: -e zk_migrate_remove_leftovers=true"
         )
 
     def keep(self, where: str) -> None:

@@ -117,7 +117,7 @@ def write(directory: str, result: Dict[str, Any]) -> None:
 
     Raises jsonschema.ValidationError, OSError.
     """
-    result.update(printable.all_visible(result))
+    result.update(printable.escape_all(result))
     result["digest"] = digest(result)
     jsonschema.Draft202012Validator(schema()).validate(result)
     with replacing(os.path.join(directory, NAME)) as part, _private(part) as file:
@@ -141,7 +141,7 @@ def replacing(path: str) -> Iterator[str]:
 def write_differences(directory: str, rows: List[Dict[str, Any]]) -> None:
     """Write differences.parquet. `rows`: dicts with the names of DIFFERENCES_SCHEMA."""
     with replacing(os.path.join(directory, DIFFERENCES)) as part, _private(part) as file:
-        rows = printable.all_visible(rows)
+        rows = printable.escape_all(rows)
         pq.write_table(pa.Table.from_pylist(rows, schema=DIFFERENCES_SCHEMA), file, compression="zstd")
 
 

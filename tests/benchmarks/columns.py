@@ -83,8 +83,8 @@ def log_rows(partitions: int, rounds: int, home: str) -> None:
         return sum(1 for _record in metadata_log.read_records(home, types=types)) and records
 
     with tempfile.TemporaryDirectory() as small:
-        one = decoding.write_log(small, 1)
-        start = measure("", rounds, lambda: decoding.dump_log([one]), resource.RUSAGE_CHILDREN).seconds
+        log_file = decoding.write_log(small, 1)
+        start = measure("", rounds, lambda: decoding.dump_log([log_file]), resource.RUSAGE_CHILDREN).seconds
     dump = measure("kafka-dump-log", rounds, lambda: decoding.dump_log([path]), resource.RUSAGE_CHILDREN)
     rows = [
         measure("columns of partitions", rounds, columns),
@@ -109,13 +109,13 @@ def answer(topics: int, of_topic: int) -> bytes:
         replicas = ids(*((topic + number + shift) % 30 for shift in range(3)))
         return struct.pack(">hiii", 0, number, (topic + number) % 30, 7) + replicas + replicas + ids() + b"\0"
 
-    def one(topic):
+    def described(topic):
         name = f"orders-{topic:06d}".encode()
         partitions = compact_array(partition(topic, number) for number in range(of_topic))
         head = b"\0\0" + bytes((len(name) + 1,)) + name + topic.to_bytes(16, "big") + b"\0"
         return head + partitions + struct.pack(">i", -(1 << 31)) + b"\0"
 
-    return struct.pack(">i", 0) + b"\1\2c" + struct.pack(">i", 1) + compact_array(map(one, range(topics))) + b"\0"
+    return struct.pack(">i", 0) + b"\1\2c" + struct.pack(">i", 1) + compact_array(map(described, range(topics))) + b"\0"
 
 
 def metadata_rows(partitions: int, of_topic: int, rounds: int) -> None:

@@ -94,7 +94,7 @@ def compare(
             if number:
                 measured.append(seconds)
     medians = {
-        what: {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+        what: {name: statistics.median(figures[name] for figures in measured) for name in measured[0]}
         for what, measured in found.items()
         if measured
     }
@@ -146,9 +146,9 @@ def processes_cpu(pid: int) -> float:
             ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
     left, total = [pid], 0
     while left:
-        one = left.pop()
-        total += ticks.get(one, 0)
-        left += [child for child in children.get(one, ()) if not is_server(child)]
+        process = left.pop()
+        total += ticks.get(process, 0)
+        left += [child for child in children.get(process, ()) if not is_server(child)]
     return total / os.sysconf("SC_CLK_TCK")
 
 

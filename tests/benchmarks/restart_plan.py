@@ -24,13 +24,13 @@ PER_TOPIC, REPLICAS, LEAST = 10, 3, 2
 def grown(brokers: int, partitions: int, racks: int) -> restart_plan.Cluster:
     """Return a healthy cluster. With racks, each replica of a partition is in another one; with none, anywhere."""
     chosen, ids = random.Random(1), range(1, brokers + 1)
-    of_rack = {one: [node for node in ids if node % racks == one] for one in range(racks)}
+    of_rack = {rack: [node for node in ids if node % racks == rack] for rack in range(racks)}
     topics: dict[str, dict] = {}
     for number in range(partitions // PER_TOPIC):
         numbers = topics[f"orders.of.the.{number}th.kind"] = {}
         for place in range(PER_TOPIC):
             if racks >= REPLICAS:
-                replicas = [chosen.choice(of_rack[one]) for one in chosen.sample(range(racks), REPLICAS)]
+                replicas = [chosen.choice(of_rack[rack]) for rack in chosen.sample(range(racks), REPLICAS)]
             else:
                 replicas = chosen.sample(ids, REPLICAS)
             numbers[str(place)] = {"leader": replicas[0], "replicas": replicas, "isr": list(replicas)}
@@ -52,7 +52,7 @@ def main() -> int:
         found = restart_plan.plan(cluster, cluster.alive, canary=2, concurrency=given.brokers)
         took = time.process_time() - started
         started = time.process_time()
-        bad = restart_plan.unsafe(cluster, max(found.batches, key=len))
+        bad = restart_plan.find_unsafe(cluster, max(found.batches, key=len))
         evaluated = time.process_time() - started
         failed = failed or bool(bad) or took > given.limit
         print(

@@ -70,10 +70,10 @@ def processes(root: int) -> Dict[int, Tuple[float, int]]:
                 )
     family, todo = {}, [root]
     while todo:
-        one = todo.pop()
-        if one in found:
-            family[one] = found[one][1:]
-        todo += [child for child, (parent, _cpu, _rss) in found.items() if parent == one]
+        process = todo.pop()
+        if process in found:
+            family[process] = found[process][1:]
+        todo += [child for child, (parent, _cpu, _rss) in found.items() if parent == process]
     return family
 
 
@@ -96,7 +96,7 @@ def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
         )
         while submitted.poll() is None:
             family = processes(submitted.pid)
-            cpu.update({one: seconds for one, (seconds, _rss) in family.items()})
+            cpu.update({process: seconds for process, (seconds, _rss) in family.items()})
             peak = max(peak, sum(rss for _cpu, rss in family.values()))
             time.sleep(_SAMPLE_S)
     wall = time.monotonic() - started
@@ -118,7 +118,7 @@ def measure(directory: pathlib.Path, cores: int, count: int, voters: int) -> Dic
         job = pathlib.Path(name)
         (job / "digest.key").write_bytes(b"0123456789abcdef0123456789abcdef")
         leader, *others = world.VOTERS
-        at = [{"id": one, "address": address} for one, address in served.items()]
+        at = [{"id": broker, "address": address} for broker, address in served.items()]
         views = {
             "zookeeper": {"data_dir": str(directory / "zookeeper"), "chroot": facts["chroot"]},
             "metadata_log": cut(directory / "metadata_log", job / str(leader)),
@@ -126,8 +126,8 @@ def measure(directory: pathlib.Path, cores: int, count: int, voters: int) -> Dic
                 {"node": voter, **cut(directory / f"metadata_log-{voter}", job / str(voter))}
                 for voter in others[: voters - 1]
             ],
-            "brokers": [one for one in at if one["id"] not in world.VOTERS],
-            "controllers": [one for one in at if one["id"] in world.VOTERS],
+            "brokers": [broker for broker in at if broker["id"] not in world.VOTERS],
+            "controllers": [broker for broker in at if broker["id"] in world.VOTERS],
             "settings": sorted(world.SETTINGS),
         }
         content = {
@@ -166,7 +166,7 @@ def main() -> int:
     parser.add_argument("--voters", type=int, default=len(world.VOTERS), help="whose logs are compared")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="in place of the role's")
     given = parser.parse_args()
-    CONF.update(one.split("=", 1) for one in given.conf)
+    CONF.update(setting.split("=", 1) for setting in given.conf)
     is_exact = True
     for partitions in given.partitions:
         directory = ROOT / ".build" / "worlds" / f"{partitions}-{given.plant}"

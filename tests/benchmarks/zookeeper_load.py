@@ -102,9 +102,9 @@ def main() -> None:
                 with Client(connect) as client:
                     paces = pool.map(read, [(view, part) for part in view.parts(given.tasks)], chunksize=1)
                     seconds = time.monotonic() - started
-                znodes = sum(one["znodes"] for one in paces)
-                facts = f"own requests at most {max(one['slowest_ms'] for one in paces):.0f} ms"
-                facts += f", slowed {sum(one['slowed'] for one in paces)} times"
+                znodes = sum(pace["znodes"] for pace in paces)
+                facts = f"own requests at most {max(pace['slowest_ms'] for pace in paces):.0f} ms"
+                facts += f", slowed {sum(pace['slowed'] for pace in paces)} times"
                 print(
                     f"{name}: {znodes / seconds:,.0f} znodes/s, {seconds:.1f} s, {facts}; {shown(client.seconds)}",
                     flush=True,

@@ -98,7 +98,7 @@ def main() -> None:
         print(f"log of {given.megabytes} MB, {last - FIRST + 1} transactions")
 
         def newest(count: int) -> int:
-            return [one.zxid for one in zk_log.transactions(name, last - count)][-1]
+            return [transaction.zxid for transaction in zk_log.transactions(name, last - count)][-1]
 
         readers = {
             "last zxid": lambda: zk_files.last_zxid(name, name),

@@ -66,8 +66,8 @@ def kraft(name: str, brokers: int = 1, settings: dict | None = None) -> Iterator
         voters = f"3000@{address}"
         controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters, settings))
         started = [
-            stack.enter_context(servers.kraft_broker(home, one, voters, {"broker.rack": f"r{1 + one % 2}"}))
-            for one in range(1, brokers + 1)
+            stack.enter_context(servers.kraft_broker(home, number, voters, {"broker.rack": f"r{1 + number % 2}"}))
+            for number in range(1, brokers + 1)
         ]
         ready(started)
         yield home, controller, started
@@ -79,8 +79,8 @@ def zookeeper(name: str, brokers: int = 1) -> Iterator[tuple]:
     with servers.workdir(name) as home, servers.zookeeper(home) as ensemble, contextlib.ExitStack() as stack:
         connect = f"{ensemble.connect}/kafka"
         started = [
-            stack.enter_context(servers.zk_broker(home, one, connect, {"broker.rack": f"r{1 + one % 2}"}))
-            for one in range(1, brokers + 1)
+            stack.enter_context(servers.zk_broker(home, number, connect, {"broker.rack": f"r{1 + number % 2}"}))
+            for number in range(1, brokers + 1)
         ]
         ready(started)
         yield home, connect, started

@@ -99,8 +99,8 @@ def main():
             json.dumps(
                 {
                     "step": step,
-                    "state": state.wait_state(directory, wanted, 20) if wanted else state.state_of(directory),
-                    "rules": rules.rules_left(*cut_host.ALL_RULES),
+                    "state": state.wait_state(directory, wanted, 20) if wanted else state.read_state(directory),
+                    "rules": rules.count_rules(*cut_host.ALL_RULES),
                     "runs": (HOME / "runs").exists(),
                     "drop_in": (HOME / "units" / "fence.conf").exists(),
                     "reason": state.read_record(directory).get("reason"),
@@ -140,7 +140,7 @@ def main():
     else:
         flush()
     if CASE == "flushed after":
-        while rules.rules_left(ensemble_cut.FENCE_COMMENT) < 6 and time.monotonic() < deadline:
+        while rules.count_rules(ensemble_cut.FENCE_COMMENT) < 6 and time.monotonic() < deadline:
             time.sleep(0.05)
     seen("flushed", *(("suspended",) if CASE in ("both", "broker") else ()))
     steps.carry_out(given(), cut_host.suspend)

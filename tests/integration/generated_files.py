@@ -187,7 +187,7 @@ def blanks(chosen: random.Random, value: str) -> str:
     """Return a value with blanks at its ends and at its commas."""
     some = ("", "", "", " ", "\t", "\x0b", "\x1f", "\f ")
     commas = (",", ",", ", ", " ,", " , ")
-    joined = "".join(chosen.choice(commas) if one == "," else one for one in value)
+    joined = "".join(chosen.choice(commas) if character == "," else character for character in value)
     return chosen.choice(some[:5]) + joined + chosen.choice(some)
 
 
@@ -221,11 +221,11 @@ def reassignment(seed: int, number: int) -> str:
     partitions: list[Any] = []
     for _number in range(chosen.choice((0, 1, 1, 2, 3))):
         replicas = chosen.sample((1, 2, 3, 11, 1005), chosen.randint(1, 3))
-        one = {"topic": chosen.choice(("orders", "a.b", "журнал")), "partition": chosen.choice((0, 1, 2, 31))}
-        one["replicas"] = replicas
+        entry = {"topic": chosen.choice(("orders", "a.b", "журнал")), "partition": chosen.choice((0, 1, 2, 31))}
+        entry["replicas"] = replicas
         if chosen.random() < 0.3:
-            one["log_dirs"] = ["any"] * len(replicas)
-        partitions.append(one)
+            entry["log_dirs"] = ["any"] * len(replicas)
+        partitions.append(entry)
     content: dict[str, Any] = {"version": 1, "partitions": partitions}
     odd = (None, True, "12", "", -1, 1.9, 2.0, 1 << 31, [], [1, "2"], [1.9, 2], [2, 2], [True], {}, {"a": 1}, ["/data"])
     if chosen.random() < 0.5:

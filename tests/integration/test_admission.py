@@ -58,12 +58,12 @@ def reading(brokers, connections, down, restart):
         for number, broker in brokers.items()
     }
     facts = cluster.collect(nodes, connections)
-    node = admission.of(facts, f"b{restart}")
+    node = admission.restart_from_facts(facts, f"b{restart}")
     return invariants.Reading(facts, phase.ZK, {TOPIC: 1}, facts["quorum"], node=node)
 
 
-def refused(one):
-    return admission.others_unresponsive(one.facts["nodes"], one.node) + invariants.broken(one, but=("I1",))
+def refused(seen):
+    return admission.check_others_respond(seen.facts["nodes"], seen.node) + invariants.find_broken(seen, but=("I1",))
 
 
 def expires(brokers, connections, number):
@@ -82,8 +82,8 @@ def test_a_broker_that_does_not_answer_keeps_the_last_replica_in_sync():
 
         servers.wait_for(lambda: refused(read(2)) == [], 60, "a healthy cluster")
         with suspended(brokers[2]):
-            one = read(2)
-            assert one.node.unresponsive and refused(one) == []  # broker 1 is in sync, and leads once this one stops
+            seen = read(2)
+            assert seen.node.unresponsive and refused(seen) == []  # broker 1 is in sync, and leads once this one stops
             expires(brokers, connections, 2)
             assert refused(read(2)) == []  # out of sync by now: its stop takes nothing
         servers.wait_for(lambda: refused(read(2)) == [], 60, "both replicas in sync")
@@ -98,4 +98,4 @@ def test_a_broker_that_does_not_answer_keeps_the_last_replica_in_sync():
                 assert any(text.startswith("b1 does not answer: ") for text in reasons), reasons
                 assert {"1 partition under-replicated: orders-0", "1 partition offline: orders-0"} & set(reasons)
             start = read(1, [1])
-            assert start.node.only_start and invariants.broken(start) == []
+            assert start.node.only_start and invariants.find_broken(start) == []

@@ -75,8 +75,8 @@ def copied(tmp_path_factory):
         client.start(timeout=10)
         stack.callback(client.close)
         stack.callback(client.stop)
-        values = own_zk_server.values_of(str(home / "zookeeper" / "zoo.cfg"))
-        known = zk_trees.newest(values)
+        values = own_zk_server.read_values(str(home / "zookeeper" / "zoo.cfg"))
+        known = zk_trees.read_newest(values)
         before = client.last_zxid
         retained(admin, "changes", 2000)
         credential(admin, "ann", b"second")
@@ -84,8 +84,14 @@ def copied(tmp_path_factory):
             admin.delete_topics([topic])[topic].result(30)
         servers.wait_for(lambda: not client.exists(znodes.topic_path("comes_back")), 60, "the topics to go")
         view = ZooKeeperView(connect, None, DIGESTS)
-        keys = [("topic", form.canonical([one])) for one in ("stays", "changes", "goes", "goes_later", "comes_back")]
-        keys += [("config", form.canonical(["topic", one, "retention.ms"])) for one in ("changes", "goes")]
+        keys = [
+            ("topic", form.canonical([changed_topic]))
+            for changed_topic in ("stays", "changes", "goes", "goes_later", "comes_back")
+        ]
+        keys += [
+            ("config", form.canonical(["topic", changed_topic, "retention.ms"]))
+            for changed_topic in ("changes", "goes")
+        ]
         keys += [("scram", form.canonical(["ann", "SCRAM-SHA-512"])), ("partition", form.canonical(["goes_later", 0]))]
         live, _statement = view.reread(keys)
         with servers.migrating_controllers(home, connect) as quorum:
@@ -171,8 +177,8 @@ def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_p
             client.create(znodes.topic_path(topic), json.dumps(value).encode(), makepath=True)
             config = json.dumps({"version": 1, "config": {"retention.ms": "1"}}).encode()
             client.create(f"{znodes.CONFIG}/topics/{topic}", config, makepath=True)
-        values = own_zk_server.values_of(str(home / "zookeeper" / "zoo.cfg"))
-        known, before = zk_trees.newest(values), client.last_zxid
+        values = own_zk_server.read_values(str(home / "zookeeper" / "zoo.cfg"))
+        known, before = zk_trees.read_newest(values), client.last_zxid
         owns(client, 5)  # in a migration that was taken back, before the deletion
         owns(client, -1)
         client.create(f"{znodes.DELETE_TOPICS}/pending", makepath=True)

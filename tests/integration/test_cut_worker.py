@@ -35,7 +35,7 @@ def run(home, case):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return {one["step"]: one for one in map(json.loads, done.stdout.splitlines())}
+    return {line["step"]: line for line in map(json.loads, done.stdout.splitlines())}
 
 
 def test_the_deadline_undoes_everything(tmp_path):

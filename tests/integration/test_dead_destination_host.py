@@ -72,7 +72,7 @@ class Host:
             servers.wait_for(lambda: not self.mode(), 60, f"{self.name} is down")
 
     def mode(self):
-        return zk_servers.gather([self.address], None, 10)[str(self.address)]["mode"]
+        return zk_servers.collect([self.address], None, 10)[str(self.address)]["mode"]
 
     def wait(self, *modes) -> None:
         servers.wait_for(lambda: self.mode() in modes, 120, f"{self.name} serves as {modes}")
@@ -80,12 +80,12 @@ class Host:
     def promote(self, dead) -> None:
         """Do what the worker does between its order to promote and its start."""
         given = self.options(source_addresses=[], brokers=[], dead=dead)
-        text = steps.prepared(given)["participants"]
+        text = steps.prepare(given)["participants"]
         self.service("stop")
         self.config.write_text(text)
 
     def values(self):
-        return own_zk_server.values_of(str(self.config))
+        return own_zk_server.read_values(str(self.config))
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def decide(bed, dead, direction="forward", **more) -> dict:
     """Read all hosts that are not dead as the playbook does, and decide."""
     ids = {name: IDS[name] for name in dead}
     read = {name: bed.hosts[name].cut("read", dead=ids) for name in IDS if name not in dead}
-    assert not [one for one in read.values() if one.get("failed")], read
+    assert not [result for result in read.values() if result.get("failed")], read
     return modules.run(
         "zk_move_state",
         **{"hosts": read, "myids": {name: IDS[name] for name in read}, "direction": direction, "dead": ids},
@@ -165,9 +165,9 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
     # two of three elect
     with zookeeper.connect(f"{z4.address}/kafka") as client:
         client.set("/brokers", b"last")
-    last = own_zk_server.last_zxid(bed_values(bed))
+    last = own_zk_server.read_last_zxid(bed_values(bed))
     for host in (z4, z5):
-        servers.wait_for(lambda host=host: own_zk_server.last_zxid(host.values()) >= last, 60, "it has all writes")
+        servers.wait_for(lambda host=host: own_zk_server.read_last_zxid(host.values()) >= last, 60, "it has all writes")
     for host in (z4, z5):
         host.promote({"z6": 46})
     for host in (z4, z5):
@@ -189,7 +189,7 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
         assert client.exists("/topics") is None
         assert client.get("/brokers")[0] == b"last"
     leader = z4 if z4.mode() == "leader" else z5
-    assert ensemble_cut.followers_of(own_zk_server.ask(leader.values(), "mntr")) == 1
+    assert ensemble_cut.count_followers(own_zk_server.ask(leader.values(), "mntr")) == 1
     bed.living = ["z4", "z5", "z6"]
     refused = decide(bed, [])["msg"]
     assert "named dead in this move, and there again with old files: z6 (state none)" in refused
@@ -207,10 +207,10 @@ def test_a_destination_goes_on_without_a_dead_host_that_later_returns(bed):
         client.sync("/")
         assert client.get("/topics")[0] == b"of the destination"
     servers.wait_for(
-        lambda: ensemble_cut.followers_of(own_zk_server.ask(leader.values(), "mntr")) == 2, 60, "two follow"
+        lambda: ensemble_cut.count_followers(own_zk_server.ask(leader.values(), "mntr")) == 2, 60, "two follow"
     )
     assert decide(bed, [])["standing"] == "served"
 
 
 def bed_values(bed):
-    return own_zk_server.values_of(str(bed.source.home / "zoo.cfg"))
+    return own_zk_server.read_values(str(bed.source.home / "zoo.cfg"))

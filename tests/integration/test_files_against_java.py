@@ -123,7 +123,7 @@ def test_files_are_read_as_java_reads_them(java):
     for number in range(FILES):
         data = generated_files.properties_file(SEED, number)
         if read_differently(java, data):
-            small = generated_files.shrunk(data, lambda one: read_differently(java, one))
+            small = generated_files.shrunk(data, lambda part: read_differently(java, part))
             report(number, small, f"read as {ours(small)}, Java reads {theirs(java, small)}")
         rejected += ours(data) is NONE
     assert 0 < rejected < FILES / 4  # the files reach both answers
@@ -136,7 +136,7 @@ def test_after_an_edit_java_reads_the_new_values_and_all_other_bytes_are_the_sam
         edited += theirs(java, data) is not NONE
         changes = generated_files.changes(SEED, number, properties_of(data))
         if edited_wrongly(java, data, changes):
-            small = generated_files.shrunk(data, lambda one, with_=changes: bool(edited_wrongly(java, one, with_)))
+            small = generated_files.shrunk(data, lambda part, with_=changes: bool(edited_wrongly(java, part, with_)))
             report(number, small, f"{changes}: {edited_wrongly(java, small, changes)}")
     assert edited > FILES * 3 / 4
 
@@ -174,7 +174,10 @@ def broker(values):
     protocols = kraft_config.protocol_map(values)
 
     def shown(listeners):
-        return "".join(f"{one.name} {one.host} {one.port} {protocols.get(one.name)}\n" for one in listeners)
+        return "".join(
+            f"{listener.name} {listener.host} {listener.port} {protocols.get(listener.name)}\n"
+            for listener in listeners
+        )
 
     name = config_values.get(values, "inter.broker.listener.name").upper()
     roles = {"zk": "", "zk_migration": ""}[kraft_config.mode_at_next_start(values)]
@@ -187,7 +190,7 @@ def broker(values):
         "log.dirs": "\n".join(config_values.log_dirs(values)),
         "metadata.log.dir": config_values.metadata_log_dir(values),
         "listeners": shown(kraft_config.listeners(values)),
-        "advertised": shown(kraft_config.advertised(values)),
+        "advertised": shown(kraft_config.advertised_listeners(values)),
         "inter.broker.listener.name": name or kraft_config.inter_broker_protocol(values),
         "inter.broker.protocol": kraft_config.inter_broker_protocol(values),
         "authorizer": config_values.get(values, kraft_config.AUTHORIZER),
@@ -206,16 +209,16 @@ def test_values_are_equal_to_this_tool_where_they_are_equal_to_kafka(java):
         "STRING": ("a", "A", "a b", "a, b", "a,b", "é"),
     }
     single = ("zookeeper.connect", "inter.broker.listener.name")
-    names = [one for one, kind in harmless_configs.TYPES.items() if one in of_kafka and kind in samples]
-    names = [one for one in names if one not in config_values._CSV and one not in single]
+    names = [key for key, kind in harmless_configs.TYPES.items() if key in of_kafka and kind in samples]
+    names = [key for key in names if key not in config_values._CSV and key not in single]
     assert len(names) > 150
     for name in names:
-        one, other = (
+        first, other = (
             generated_files.blanks(chosen, chosen.choice(samples[harmless_configs.TYPES[name]])) for _number in "12"
         )
-        read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (one, other)]
-        same = config_values.comparable(name, one) == config_values.comparable(name, other)
-        assert same == (read[0] == read[1]), (name, one, other, read, SEED)
+        read = [java.read("values", properties.edit(b"", {name: text}))[name] for text in (first, other)]
+        same = config_values.comparable_value(name, first) == config_values.comparable_value(name, other)
+        assert same == (read[0] == read[1]), (name, first, other, read, SEED)
 
 
 def test_defaults_and_names_of_options_are_kafkas(java):
@@ -231,8 +234,8 @@ def test_connect_strings_are_read_as_zookeepers_client_reads_them(java):
     accepted = 0
     for number in range(FILES):
         text = generated_files.broker_properties(SEED, number)["zookeeper.connect"]
-        connect = parse_zookeeper_connect(config_values.trimmed(text))
-        read = java.read("connect", config_values.trimmed(text).encode())
+        connect = parse_zookeeper_connect(config_values.trim(text))
+        read = java.read("connect", config_values.trim(text).encode())
         servers = "".join(f"{server.host} {server.port}\n" for server in connect.servers)
         assert (servers, connect.chroot) == (read["servers"], read["chroot"]), text
         accepted += 1
@@ -253,15 +256,15 @@ def test_zookeeper_makes_the_same_of_its_file(java, home):
 
 def server(given):
     """Return what this tool makes of a zoo.cfg, in the form of FilesAsRead."""
-    values = config_values.of_zookeeper(given)
+    values = config_values.parse_zoo_cfg(given)
     logs = {"dataDir": values["dataDir"], "dataLogDir": values.get("dataLogDir") or values["dataDir"]}
     host = values.get("clientPortAddress", "")
     shown = "any" if is_wildcard(host) else plain(host.strip("[]"))
     members = {}
-    for number, one in zk_observer.ensemble(values).members.items():
-        address = parse_host_port(zk_observer.quorum_address(one))
+    for number, member in zk_observer.parse_ensemble(values).members.items():
+        address = parse_host_port(zk_observer.quorum_address(member))
         members[f"server.{number}"] = (
-            f"{plain(address.host)} {address.port} {'OBSERVER' if one.observes else 'PARTICIPANT'}"
+            f"{plain(address.host)} {address.port} {'OBSERVER' if member.observes else 'PARTICIPANT'}"
         )
     return {
         **logs,
@@ -277,7 +280,7 @@ def server(given):
 def plain(host):
     """Return an address as Java writes it."""
     address = ipaddress.ip_address(host)
-    return host if address.version == 4 else ":".join(f"{int(one, 16):x}" for one in address.exploded.split(":"))
+    return host if address.version == 4 else ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 # Variables of config providers ----------------------------------------------------------------------------------------
@@ -301,10 +304,10 @@ def test_variables_are_resolved_as_kafka_resolves_them(java, home):
         "d": f"${{dir:{home}:zoo.cfg}} ${{dir:{secrets}/../secrets:one}}",
         "e": "${other:a:b}",
     }
-    plain, variables = config_providers.resolved(values, os.environ)
+    plain, variables = config_providers.resolve(values, os.environ)
     assert plain == java.read("variables", properties.edit(b"", values))
     left = [f"${{file:{secrets}/file.properties:missing}}", "${env:QUORUMSHIFT_NONE}", f"${{dir:{home}:zoo.cfg}}"]
-    assert [one.variable for one in variables if one.why] == left
+    assert [variable.variable for variable in variables if variable.why] == left
 
 
 def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
@@ -315,7 +318,7 @@ def test_a_file_of_secrets_that_kafka_cannot_read_is_no_value(java, home):
     }
     with pytest.raises(java_files.Rejected, match="Could not read properties from file"):
         java.read("variables", properties.edit(b"", values))
-    (variable,) = config_providers.resolved(values, {})[1]
+    (variable,) = config_providers.resolve(values, {})[1]
     assert variable.key == "a" and "No such file" in variable.why
 
 
@@ -333,12 +336,12 @@ def test_what_is_read_as_a_reassignment_kafkas_command_reads_so(java):
         except java_files.Rejected:
             read = None
         try:
-            own = reassignment.parsed(json.loads(text))
+            own = reassignment.parse(json.loads(text))
         except reassignment.ReassignmentError:
             own = None
         if own and all(own.values()):
             assert read is not None, f"seed {SEED}, {number}: accepted, and Kafka rejects it: {text}"
-            assert {reassignment.named(key): str(list(value)) for key, value in own.items()} == read, (
+            assert {reassignment.format_partition(key): str(list(value)) for key, value in own.items()} == read, (
                 SEED,
                 number,
                 text,
@@ -348,7 +351,7 @@ def test_what_is_read_as_a_reassignment_kafkas_command_reads_so(java):
             refused += 1
         else:
             why = ("-1", "/data", '"topic": ""')
-            assert any(one in text for one in why), f"seed {SEED}, {number}: Kafka reads it as {read}: {text}"
+            assert any(phrase in text for phrase in why), f"seed {SEED}, {number}: Kafka reads it as {read}: {text}"
             stricter += 1
     assert accepted > FILES / 4 and refused > FILES / 10, (accepted, refused, stricter)
 

@@ -21,7 +21,7 @@ STOPPED = {"manager": "systemd", "name": "kafka.service", "active": False, "main
 
 def facts(server):
     file = str(server.home / "server.properties")
-    return node.facts("broker", file, "none", "key", str(server.home / "state"), "", log_file=str(server.log))
+    return node.collect("broker", file, "none", "key", str(server.home / "state"), "", log_file=str(server.log))
 
 
 def rejected(server, changes):
@@ -30,7 +30,7 @@ def rejected(server, changes):
     server.configure(changes)
     with pytest.raises(RuntimeError, match="exited with"):
         server.start()
-    error = own_log.last_error(str(server.log), STOPPED)
+    error = own_log.read_last_error(str(server.log), STOPPED)
     server.configure({**dict.fromkeys(server.properties), **before})
     return error
 
@@ -58,7 +58,7 @@ def test_a_generated_id_is_kept_in_every_mode():
                 assert kafka_wire.api_versions(server.address, timeout=5).api_keys
 
                 def copied():
-                    log = node.metadata_log(str(pathlib.Path(server.home) / "data" / node.METADATA_LOG))
+                    log = node.read_metadata_log(str(pathlib.Path(server.home) / "data" / node.METADATA_LOG))
                     return (log or {}).get("zk_migration_state") == "MIGRATION"
 
                 servers.wait_for(copied, 90, "the initial copy")

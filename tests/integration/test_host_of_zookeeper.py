@@ -26,11 +26,11 @@ def server():
 
 
 def test_data_directories_are_found(server):
-    (facts,) = [facts for facts in zk_host.gather() if facts["config"] == str(server.home / "zoo.cfg")]
+    (facts,) = [facts for facts in zk_host.collect() if facts["config"] == str(server.home / "zoo.cfg")]
     data, log = facts["dirs"]
     assert facts["error"] is None and facts["settings"] == {"tickTime": "500"}
-    assert zk_host.arguments_of(str(server.home / "zoo.cfg"))[-1] == str(server.home / "zoo.cfg")
-    assert zk_host.arguments_of("/missing/zoo.cfg") == []
+    assert zk_host.read_arguments(str(server.home / "zoo.cfg"))[-1] == str(server.home / "zoo.cfg")
+    assert zk_host.read_arguments("/missing/zoo.cfg") == []
     assert (data["path"], log["path"]) == (str(server.home / "data"), str(server.home.parent / "log"))
     newest = max((server.home / "data" / "version-2").glob("snapshot.*"), key=lambda path: path.stat().st_mtime)
     assert data["snapshot_bytes"] == newest.stat().st_size > 0 == log["snapshot_bytes"]
@@ -39,13 +39,13 @@ def test_data_directories_are_found(server):
 
 
 def test_latency_and_mode_are_read(server):
-    facts = zk_servers.gather([server.address], None, 10)[str(server.address)]
+    facts = zk_servers.collect([server.address], None, 10)[str(server.address)]
     average, longest = facts["latency_ms"]
     assert 0 <= average <= longest and facts["mode"] == "standalone"
 
 
 def test_heap_agrees_with_jstat(server):
-    heap = memory.heap(server.pid)
+    heap = memory.read_heap(server.pid)
     command = ["jstat", "-gccapacity", str(server.pid)]
     jstat = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names, numbers = (line.split() for line in jstat.splitlines())
@@ -55,10 +55,10 @@ def test_heap_agrees_with_jstat(server):
 
 
 def test_a_process_without_a_jvm_has_no_heap():
-    assert memory.heap(os.getpid()) is None
-    assert memory.heap(0) is None
+    assert memory.read_heap(os.getpid()) is None
+    assert memory.read_heap(0) is None
 
 
 def test_memory_of_the_host():
-    host = memory.host()
+    host = memory.read_host()
     assert 0 < host["available_bytes"] < host["total_bytes"]

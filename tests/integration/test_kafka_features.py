@@ -54,7 +54,7 @@ def test_features_in_kraft_mode():
         assert admin_bed.run("kafka_features_info", **at)["finalized"]["metadata.version"]["level"] == 20
 
         raised = admin_bed.run("kafka_features", **at, upgrade_all=True)
-        assert raised["changed"] and [(one["feature"], one["after"]) for one in raised["results"]] == [
+        assert raised["changed"] and [(result["feature"], result["after"]) for result in raised["results"]] == [
             ("metadata.version", 21)
         ]
         before, found = found, admin_bed.run("kafka_features_info", **at)

@@ -25,7 +25,7 @@ from tools.kafka_releases import jars, table
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
 OF_TESTBED = {"3.7.2": servers.libs_of, "3.9.2": lambda _build: servers.kafka_libs(), "4.1.1": servers.libs_of}
-ALL = [build for one in kafka_releases.RELEASES.values() for build in one["builds"]]
+ALL = [build for release in kafka_releases.RELEASES.values() for build in release["builds"]]
 BUILDS = ALL if os.environ.get("QUORUMSHIFT_ALL_RELEASES") else list(OF_TESTBED)
 
 
@@ -52,7 +52,7 @@ def decided(build, libs):
 
 def test_the_table_has_what_the_classes_say(described):
     mine = kafka_releases.RELEASES[described.release]
-    assert {name: one[:2] for name, one in mine["features"].items()} == described.ranges
+    assert {name: level_range[:2] for name, level_range in mine["features"].items()} == described.ranges
     assert (mine["java"], mine["zookeeper"], mine["moves_voters"]) == (
         described.java,
         described.zookeeper,
@@ -64,7 +64,7 @@ def test_the_table_has_what_the_classes_say(described):
     assert {level for level in kafka_releases.ONE_WAY if level in names} == {
         level for level in names if described.levels[level][1]
     }
-    unknown = releases.unknown_keys(".".join(map(str, described.version)), kafka_releases.KEYS)
+    unknown = releases.find_unknown_keys(".".join(map(str, described.version)), kafka_releases.KEYS)
     assert set(kafka_releases.KEYS) - unknown == set(kafka_releases.KEYS) & described.keys
     assert not described.registers or described.registers == kafka_releases.REGISTERS_CONTROLLERS
 
@@ -88,10 +88,10 @@ def test_a_level_goes_down_exactly_where_a_controller_accepts_it(described, deci
     for high, low in pairs:
         for how in ("lowers", "forced"):
             accepted = decided[(how, str(high), str(low))]
-            assert accepted == levels.goes_down(MV, high, low), (how, high, low)
+            assert accepted == levels.can_go_down(MV, high, low), (how, high, low)
     for (what, *fields), accepted in decided.items():
         if what == "drops":
-            assert accepted == levels.goes_down(fields[0], int(fields[1]), int(fields[1]) - 1), fields
+            assert accepted == levels.can_go_down(fields[0], int(fields[1]), int(fields[1]) - 1), fields
     assert sum(what == "lowers" for what, *_fields in decided) == len(pairs)
 
 

@@ -242,7 +242,7 @@ def _assert_partitions_agree(address):
     with contextlib.suppress(KafkaException):  # the topic exists at the second call
         admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
     servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
-    served = topics.served_by(address, Security(), 10)
+    served = topics.read_from_broker(address, Security(), 10)
     assert served == topics.read([address], Security(), 10)["partitions"] and len(served["seen.by.both"]) == 3
 
 

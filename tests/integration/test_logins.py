@@ -74,8 +74,8 @@ def cluster():
             listeners = {"INTERNAL": f"127.0.0.1:{servers.free_port()}"}
             return servers.zk_broker(home, node_id, zk.connect, {**LISTENER, **keys}, listeners)
 
-        with broker(1) as one, broker(2) as two:
-            yield Cluster(home, [one, two], LISTENER, authority)
+        with broker(1) as first, broker(2) as second:
+            yield Cluster(home, [first, second], LISTENER, authority)
 
 
 @pytest.fixture(scope="module")

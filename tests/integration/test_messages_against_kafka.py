@@ -29,7 +29,7 @@ SEED = int(os.environ.get("QUORUMSHIFT_SEED") or random.SystemRandom().randrange
 RELEASE = "3.9.2"
 OF_RELEASE = {path.stem: path for path in sources.sources() if path.parent.name == RELEASE}
 NAMES = [sources.parsed(path.read_text())["name"] for path in OF_RELEASE.values()]
-BUILDS = [build for one in kafka_releases.RELEASES.values() for build in one["builds"]]
+BUILDS = [build for release in kafka_releases.RELEASES.values() for build in release["builds"]]
 ALL_RELEASES = bool(os.environ.get("QUORUMSHIFT_ALL_RELEASES"))
 
 

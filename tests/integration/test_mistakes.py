@@ -10,7 +10,7 @@ import pytest
 from tests.integration import mistakes
 
 
-@pytest.mark.parametrize("mistake", mistakes.MISTAKES, ids=lambda one: f"{one.typed} {one.shown}".strip())
+@pytest.mark.parametrize("mistake", mistakes.MISTAKES, ids=lambda mistake: f"{mistake.typed} {mistake.shown}".strip())
 def test_a_mistake_is_answered(mistake):
     answer = mistakes.run(mistake)
     assert mistakes.faults(mistake, answer) == [], answer.output

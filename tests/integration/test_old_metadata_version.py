@@ -58,14 +58,14 @@ def quorum():
 
 def facts(server, role, tmp_path):
     """Return what node_facts reads of a server; systemd does not run it."""
-    found = node.facts(role, str(server.home / "server.properties"), "none", "key", str(tmp_path), "/nowhere")
+    found = node.collect(role, str(server.home / "server.properties"), "none", "key", str(tmp_path), "/nowhere")
     found["file"]["properties"]["advertised.listeners"] = f"PLAINTEXT://{server.address}"
     return {**found, "service": SERVICE, "version": "3.9.2", "reached": True, "address": str(server.address)}
 
 
 def admitted(controllers, broker, tmp_path, **more):
     """Return the answer of the admission of a controller, or of the plan of all."""
-    nodes = {f"c{one.node_id}": facts(one, "controller", tmp_path) for one in controllers}
+    nodes = {f"c{controller.node_id}": facts(controller, "controller", tmp_path) for controller in controllers}
     nodes["b1"] = facts(broker, "broker", tmp_path)
     given = {"kind": "restart_controller", "run": "r", "bootstrap_servers": [str(broker.address)], "nodes": nodes}
     return admin_bed.run("rolling_restart", **given, timeout=15, stable_s=0, timeout_s=60, **more)
@@ -79,24 +79,24 @@ def restarted(server, monkeypatch, timeout_s=60.0):
     spec.update(start_timeout_s=timeout_s, stop_timeout_s=60)
     record = restart_record.Record(str(server.home), spec, "", "")
     values = properties.parse(pathlib.Path(config).read_bytes())
-    before = own_node.registration(values, server.node_id, spec["mode"])
+    before = own_node.read_registration(values, server.node_id, spec["mode"])
     manager = Service(server)
     with monkeypatch.context() as patched:
         patched.setattr(service, "begin", manager.begin)
-        patched.setattr(service, "state", manager.state)
+        patched.setattr(service, "read_state", manager.state)
         restart_steps.stop(spec, record)
         restart_steps.start(spec, record, values, before)
     return record.values
 
 
 def leader(controllers):
-    found = kafka_wire.describe_quorum_any([one.address for one in controllers], None, timeout=5)
+    found = kafka_wire.describe_quorum_any([controller.address for controller in controllers], None, timeout=5)
     return found.quorum.leader_id if found.quorum else None
 
 
 def in_order(controllers):
     """Return the controllers as they restart, the quorum's leader last."""
-    return sorted(controllers, key=lambda one: one.node_id == leader(controllers))
+    return sorted(controllers, key=lambda controller: controller.node_id == leader(controllers))
 
 
 def test_each_controller_of_an_old_metadata_version_restarts_and_lets_the_next_one(monkeypatch, tmp_path):
@@ -109,17 +109,17 @@ def test_each_controller_of_an_old_metadata_version_restarts_and_lets_the_next_o
             batch = {"state": "admitted", "plan": plan, "batch": [f"c{server.node_id}"]}
             answer = admitted(controllers, broker, tmp_path, **batch)
             assert answer.get("gate_token"), answer
-            log = own_node.own_log(server.properties)
+            log = own_node.read_own_log(server.properties)
             assert log["controllers"] == {} and not own_node.controllers_register(log), log
             if last is not None:
                 server.use(older)
             record = restarted(server, monkeypatch)
             assert record["times"]["registered_at"] >= record["times"]["answered_at"]
             # Both of the proofs come true in either release
-            ended = own_node.log_end(server.properties, "controller_final")
+            ended = own_node.read_log_end(server.properties, "controller_final")
             servers.wait_for(lambda values=server.properties: own_node.names_features(values), 30, "the features")
             servers.wait_for(
-                lambda values=server.properties, ended=ended: own_node.log_end(values, "controller_final") > ended,
+                lambda values=server.properties, ended=ended: own_node.read_log_end(values, "controller_final") > ended,
                 30,
                 "the log to grow",
             )
@@ -133,4 +133,4 @@ def test_a_controller_without_a_quorum_is_not_up_though_it_answers(monkeypatch):
             other.stop()
         with pytest.raises(restart_steps.NotUp, match="the quorum to register the node"):
             restarted(server, monkeypatch, timeout_s=90)  # a busy machine starts a JVM in more than 15 s
-        assert own_node.running_mode(server.properties, "", "") == "controller_final"
+        assert own_node.read_running_mode(server.properties, "", "") == "controller_final"

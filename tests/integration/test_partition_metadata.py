@@ -62,7 +62,7 @@ def zk_topics(connect):
 
 
 def gather(directories):
-    return replicas.gather([str(directory) for directory in directories])
+    return replicas.collect([str(directory) for directory in directories])
 
 
 def in_use(server, directories):

@@ -57,7 +57,7 @@ class Bed:
         return cluster_admin.ClusterAdmin([HostPort(host, int(port))], Security(), 10, None)
 
 
-def one(topic: str, *replicas: int) -> list:
+def single_move(topic: str, *replicas: int) -> list:
     return [{"topic": topic, "partition": 0, "replicas": list(replicas)}]
 
 
@@ -69,7 +69,7 @@ def test_reassignments_in_kraft_mode():
         assert bed.info()["reassignments"] == [] and bed.info()["throttles"] == []
 
         # check mode shows it and moves nothing; then it moves, and is idempotent
-        wanted = one("orders", 3, 1)
+        wanted = single_move("orders", 3, 1)
         checked = bed.move(check=True, partitions=wanted)
         assert checked["changed"] and checked["diff"] == {
             "before": "orders-0: R [1, 2]\n",
@@ -83,17 +83,17 @@ def test_reassignments_in_kraft_mode():
 
         # refusals, in words
         assert "is of cluster" in bed.move(partitions=wanted, cluster_id="AAAAAAAAAAAAAAAAAAAAAA")["msg"]
-        assert "broker 9, not alive" in bed.move(partitions=one("orders", 9, 1))["msg"]
-        assert "does not exist" in bed.move(partitions=one("nothing", 1))["msg"]
+        assert "broker 9, not alive" in bed.move(partitions=single_move("orders", 9, 1))["msg"]
+        assert "does not exist" in bed.move(partitions=single_move("nothing", 1))["msg"]
 
         # a throttle that another host set is refused; restored, it is what remains; in flight, others are refused
         bed.admin().alter_configs({(4, "1"): {RATE: "7777777"}})
-        refused = bed.move(partitions=one("big", 3, 2), throttle_bytes_s=100_000)
+        refused = bed.move(partitions=single_move("big", 3, 2), throttle_bytes_s=100_000)
         assert refused["failed"] and f"broker 1: {RATE}=7777777" in refused["msg"], refused
         assert f"--delete-config {RATE} --entity-type brokers --entity-name 1" in refused["msg"]
-        assert bed.move(partitions=one("big", 3, 2))["failed"], "it would move under that rate"
+        assert bed.move(partitions=single_move("big", 3, 2))["failed"], "it would move under that rate"
         restored = {"foreign_throttles": "restored"}
-        begun = bed.move(partitions=one("big", 3, 2), throttle_bytes_s=100_000, wait=False, **restored)
+        begun = bed.move(partitions=single_move("big", 3, 2), throttle_bytes_s=100_000, wait=False, **restored)
         assert begun["changed"] and begun["done"] is False and begun["progress"]["bytes_left"] > 0, begun
         found = bed.info()
         assert found["reassignments"] == [
@@ -101,19 +101,23 @@ def test_reassignments_in_kraft_mode():
         ]
         rates = {(each["resource"], each["key"]): each["value"] for each in found["throttles"]}
         assert rates["broker 1", RATE] == "100000" and rates["topic big", "follower.replication.throttled.replicas"]
-        assert "in flight already (big-0)" in bed.move(partitions=one("orders", 1, 2))["msg"]
-        assert bed.move(partitions=one("orders", 1, 2), additional=True)["done"], "the rate is ours now"
+        assert "in flight already (big-0)" in bed.move(partitions=single_move("orders", 1, 2))["msg"]
+        assert bed.move(partitions=single_move("orders", 1, 2), additional=True)["done"], "the rate is ours now"
         assert bed.record.exists(), "big still needs its throttle"
         # it stands still for longer than the bound: fails and leaves no throttle
         assert found["throttles_set_by"]["user"] and found["throttles_set_by"]["host"], found
-        halted = bed.move(partitions=one("big", 3, 2), stall_timeout_s=0)
+        halted = bed.move(partitions=single_move("big", 3, 2), stall_timeout_s=0)
         assert halted["failed"] and "The throttles were removed" in halted["msg"], halted
         assert [(each["resource"], each["value"]) for each in bed.info()["throttles"]] == [("broker 1", "7777777")]
-        assert bed.move(partitions=one("big", 3, 2))["done"] and not bed.record.exists()
+        assert bed.move(partitions=single_move("big", 3, 2))["done"] and not bed.record.exists()
 
         # a killed run leaves its throttle and its record; the next one finds and removes both
         command = admin_bed.command(
-            "partition_reassignment", **bed.options, partitions=one("big", 1, 2), throttle_bytes_s=100_000, **restored
+            "partition_reassignment",
+            **bed.options,
+            partitions=single_move("big", 1, 2),
+            throttle_bytes_s=100_000,
+            **restored,
         )
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=admin_bed.ENVIRONMENT
@@ -173,11 +177,11 @@ def test_what_happens_to_a_move_from_outside():
         slow = {"throttle_bytes_s": 50_000, "wait": False}
 
         # fewer replicas need the token of this change, also outside of diff mode
-        refused = bed.move(partitions=one("orders", 1))
+        refused = bed.move(partitions=single_move("orders", 1))
         assert refused["failed"] and "orders-0 from 2 to 1" in refused["msg"], refused
         token = re.search(r"give the token (\w{6})", refused["msg"])[1]
-        assert bed.move(partitions=one("orders", 2), shrink=token)["done"], "the token is of the numbers"
-        assert bed.move(partitions=one("orders", 1, 2))["done"]
+        assert bed.move(partitions=single_move("orders", 2), shrink=token)["done"], "the token is of the numbers"
+        assert bed.move(partitions=single_move("orders", 1, 2))["done"]
 
         # a partition that does not exist is an error, one that is not in flight a warning
         mistyped = bed.move(state="cancelled", partitions=[{"topic": "ordres", "partition": 0}])
@@ -188,20 +192,20 @@ def test_what_happens_to_a_move_from_outside():
         # two moves from two hosts: the second one sees the rate of the first, and none is left at the end
         other = Bed(home, brokers)
         other.options["state_dir"] = str(home / "state-of-another-host")
-        assert not bed.move(partitions=one("gone", 1, 3), **slow)["done"]
-        second = {"partitions": one("big", 1, 3), "throttle_bytes_s": 60_000, "wait": False, "additional": True}
+        assert not bed.move(partitions=single_move("gone", 1, 3), **slow)["done"]
+        second = {"partitions": single_move("big", 1, 3), "throttle_bytes_s": 60_000, "wait": False, "additional": True}
         refused = other.move(**second)
         assert refused["failed"] and "50000" in refused["msg"] and "gone-0" not in str(refused["results"]), refused
         refused = other.move(**second, foreign_throttles="restored")
         assert refused["failed"] and "(gone-0)" in refused["msg"] and "Wait for its end" in refused["msg"], refused
         assert other.move(**second, foreign_throttles="removed")["changed"]
-        first = bed.move(state="cancelled", partitions=one("gone"))
+        first = bed.move(state="cancelled", partitions=single_move("gone"))
         assert first["done"] and all("60000" in text for text in first["throttles_left"]), first
         assert other.move(state="cancelled")["done"]
         assert set_at(bed) == [] and not bed.record.exists()
 
         # a topic that is deleted during the move: the rest goes on, and no throttle is left
-        both = [*one("gone", 1, 3), *one("big", 1, 3)]
+        both = [*single_move("gone", 1, 3), *single_move("big", 1, 3)]
         assert not bed.move(partitions=both, **slow)["done"]
         client.delete_topics(["gone"])["gone"].result(60)
         servers.wait_for(lambda: ("gone", 0) not in bed.admin().partitions, 60, "the topic to be gone")
@@ -216,20 +220,20 @@ def test_what_happens_to_a_move_from_outside():
 
         # a topic that is deleted between two slices of a wait is no error, although missing ones are refused
         fill(brokers[0], "gone2", {0: [1, 2]}, 6)
-        begun = bed.move(partitions=one("gone2", 1, 3), **slow)
+        begun = bed.move(partitions=single_move("gone2", 1, 3), **slow)
         client.delete_topics(["gone2"])["gone2"].result(60)
-        ended, _count = slices(bed, begun["carry"], partitions=one("gone2", 1, 3))
+        ended, _count = slices(bed, begun["carry"], partitions=single_move("gone2", 1, 3))
         assert ended["done"] and ended["changed"] and ended["gone"] == ["gone2-0"] and set_at(bed) == [], ended
 
         # a move that is cancelled elsewhere ends the wait over slices, with what was seen last
-        assert not bed.move(partitions=one("big", 1, 2), **slow)["done"]
+        assert not bed.move(partitions=single_move("big", 1, 2), **slow)["done"]
         bed.admin().reassign({("big", 0): None})
-        ended, count = slices(bed, partitions=one("big", 1, 2))
+        ended, count = slices(bed, partitions=single_move("big", 1, 2))
         assert ended["failed"] and "ended elsewhere: big-0" in ended["msg"] and count > 1, (count, ended)
         assert set_at(bed) == []
         # so does one that stands still
-        assert not bed.move(partitions=one("big", 1, 2), throttle_bytes_s=1, wait=False)["done"]
-        ended, count = slices(bed, partitions=one("big", 1, 2), stall_timeout_s=16)
+        assert not bed.move(partitions=single_move("big", 1, 2), throttle_bytes_s=1, wait=False)["done"]
+        ended, count = slices(bed, partitions=single_move("big", 1, 2), stall_timeout_s=16)
         assert ended["failed"] and "no bytes were copied" in ended["msg"] and count > 1, (count, ended)
         assert "big-0 adds [2]" in ended["msg"] and set_at(bed) == [], ended
         assert bed.move(state="cancelled")["done"]
@@ -241,7 +245,7 @@ def test_what_happens_to_a_move_from_outside():
         assert bed.move(partitions=plan, throttle_bytes_s=10_000_000)["done"]
         assert not any(4 in bed.admin().partitions["on_4", number]["replicas"] for number in (0, 1))
         assert set_at(bed) == [] and not bed.record.exists()
-        refused = bed.move(partitions=one("only_4", 1), throttle_bytes_s=10_000_000)
+        refused = bed.move(partitions=single_move("only_4", 1), throttle_bytes_s=10_000_000)
         assert refused["failed"] and "only_4-0 has no live replica" in refused["msg"], refused
 
         # a throttle of the brokers' default, or of a topic alone, is named too
@@ -249,21 +253,23 @@ def test_what_happens_to_a_move_from_outside():
             value = "*" if resource[0] == 2 else "1000"
             assert bed.admin().alter_configs({resource: {key: value}}) == {}
             servers.wait_for(lambda key=key: any(key in text for text in set_at(bed)), 60, f"{key} to be served")
-            refused = bed.move(partitions=one("orders", 2, 1))
+            refused = bed.move(partitions=single_move("orders", 2, 1))
             assert refused["failed"] and f"{key}={value}" in refused["msg"], refused
             warnings = bed.move(state="cancelled")["warnings"]
             assert "no partition is in flight, and 1 throttles" in str(warnings), warnings
             if resource[0] == 4:
                 assert bed.admin().alter_configs({resource: {key: None}}) == {}
                 servers.wait_for(lambda: not set_at(bed), 60, "the default to be gone")
-        assert bed.move(partitions=one("orders", 2, 1), foreign_throttles="removed")["done"] and set_at(bed) == []
+        assert (
+            bed.move(partitions=single_move("orders", 2, 1), foreign_throttles="removed")["done"] and set_at(bed) == []
+        )
 
 
 def test_reassignments_in_zookeeper_mode():
     with admin_bed.zookeeper("zk-reassign", 2) as (home, connect, brokers):
         bed = Bed(home, brokers, zookeeper_connect=connect)
         fill(brokers[0], "orders", {0: [1]}, 8)
-        begun = bed.move(partitions=one("orders", 2), throttle_bytes_s=100_000, wait=False)
+        begun = bed.move(partitions=single_move("orders", 2), throttle_bytes_s=100_000, wait=False)
         assert begun["changed"] and not begun["done"], begun
         assert bed.info()["reassignments"][0]["adding"] == [2] and bed.info()["legacy"] is None
         assert bed.move(state="cancelled")["done"] and bed.info()["throttles"] == []
@@ -272,13 +278,13 @@ def test_reassignments_in_zookeeper_mode():
         client.start(timeout=10)
         try:
             # a broker that is not alive: the controller keeps the znode
-            asked = {"version": 1, "partitions": one("orders", 1, 2)}
+            asked = {"version": 1, "partitions": single_move("orders", 1, 2)}
             client.create("/admin/reassign_partitions", json.dumps(asked).encode())
             found = bed.info()
             print("legacy:", found["legacy"], found["reassignments"])
             brokers[1].start()
             admin_bed.ready(brokers)
-            moved = bed.move(partitions=one("orders", 2, 1), additional=True)
+            moved = bed.move(partitions=single_move("orders", 2, 1), additional=True)
             assert moved.get("done"), moved
             print("legacy after:", bed.info()["legacy"], bed.admin().partitions["orders", 0])
         finally:

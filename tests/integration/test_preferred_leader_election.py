@@ -27,7 +27,11 @@ def assert_elects_again(brokers):
     def leaders():
         address = brokers[0].address
         admin = cluster_admin.ClusterAdmin([HostPort(address.host, address.port)], Security(), 10, None)
-        return {one: found["leader"] for one, found in sorted(admin.partitions.items()) if one[0] in TOPICS}
+        return {
+            partition: found["leader"]
+            for partition, found in sorted(admin.partitions.items())
+            if partition[0] in TOPICS
+        }
 
     admin = AdminClient({"bootstrap.servers": str(brokers[0].address)})
     for name, replicas in TOPICS.items():

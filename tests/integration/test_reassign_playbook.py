@@ -125,7 +125,7 @@ class Runs:
 
 def on(bed, broker):
     """Return how many partitions have a replica on a broker."""
-    return sum(broker in one["replicas"] for one in bed.admin().partitions.values())
+    return sum(broker in partition["replicas"] for partition in bed.admin().partitions.values())
 
 
 def events(run):
@@ -144,7 +144,7 @@ def test_a_drain_from_its_plan_to_its_undo():
     with cluster("reassign-playbook") as (brokers, bed, runs):
         client = AdminClient({"bootstrap.servers": str(brokers[0].address)})
         fill(brokers[0], "gone", {0: [3, 2]}, MEGABYTES)
-        before = {one: found["replicas"] for one, found in bed.admin().partitions.items()}
+        before = {partition: found["replicas"] for partition, found in bed.admin().partitions.items()}
 
         # the plan alone locks and moves nothing
         code, text = runs.run(reassign_drain=3)
@@ -159,14 +159,14 @@ def test_a_drain_from_its_plan_to_its_undo():
         undo = first_undo.read_text()
         assert runs.plan.exists() and bed.info()["recorded_throttles"]
         assert bed.info()["throttles_set_by"]["run"] == runs.newest().name
-        assert {one["direction"] for one in runs.locks().values()} == {"reassign"}
+        assert {lock["direction"] for lock in runs.locks().values()} == {"reassign"}
         code, text = runs.run(reassign_drain=2, reassign_apply=True)
         assert code and "cancel it with -e reassign_cancel=true" in text
 
         # two runs at once: the second one changes nothing, nor does a module alone on a host of the cluster
-        dead = {one["run"] for one in runs.locks().values()}
+        dead = {lock["run"] for lock in runs.locks().values()}
         first = runs.begin(reassign_drain=3, reassign_apply=True)
-        servers.wait_for(lambda: not dead & {one["run"] for one in runs.locks().values()}, 600, "the lock of the run")
+        servers.wait_for(lambda: not dead & {lock["run"] for lock in runs.locks().values()}, 600, "the lock of the run")
         code, text = runs.run(reassign_cancel=True)
         assert code and "That run is at work" in text and bed.admin().in_flight()
         alone = Bed(runs.home, brokers)
@@ -179,7 +179,7 @@ def test_a_drain_from_its_plan_to_its_undo():
         code, text = runs.run(reassign_drain=3, reassign_apply=True, **FAST)
         assert code == 0 and on(bed, 3) == 0 and "no longer exist: gone-0" in text
         assert set_at(bed) == [] and not bed.record.exists() and not runs.plan.exists()
-        assert {one["closed"] for one in runs.locks().values()} == {True} and len(runs.locks()) == 4
+        assert {lock["closed"] for lock in runs.locks().values()} == {True} and len(runs.locks()) == 4
         names = [event["name"] for event in events(runs.newest())]
         assert {"reassigning", "reassigned", "ended"} <= set(names) and (runs.newest() / "index.html").exists()
         assert "changed nothing" not in (runs.newest() / "index.html").read_text()
@@ -192,8 +192,10 @@ def test_a_drain_from_its_plan_to_its_undo():
         path = runs.newest() / "reassign-undo.json"
         assert str(path) in text.replace(" ", "")
         code, text = runs.run(reassign_src=str(path), reassign_apply=True)
-        after = {one: found["replicas"] for one, found in bed.admin().partitions.items()}
-        assert code == 0 and after == {one: found for one, found in before.items() if one[0] != "gone"}
+        after = {partition: found["replicas"] for partition, found in bed.admin().partitions.items()}
+        assert code == 0 and after == {
+            partition: found for partition, found in before.items() if partition[0] != "gone"
+        }
         assert json.loads((runs.newest() / "reassign-undo.json").read_text())["partitions"], "that has one too"
 
 

@@ -37,8 +37,8 @@ def racks_of_two():
             for n, rack in RACKS.items()
         }
         nodes = {
-            f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(one.address)}
-            for n, one in brokers.items()
+            f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(broker.address)}
+            for n, broker in brokers.items()
         }
         connections = servers.connections([broker.address for broker in brokers.values()], connect)
         admin = AdminClient({"bootstrap.servers": bootstrap(connections)})
@@ -55,7 +55,7 @@ def racks_of_two():
 
 
 def bootstrap(connections):
-    return ",".join(str(one) for one in connections.bootstrap)
+    return ",".join(str(server) for server in connections.bootstrap)
 
 
 def read(nodes, connections):
@@ -64,13 +64,13 @@ def read(nodes, connections):
     if not facts["topics"]["reached"]:
         return facts, None
     names = facts["topics"]["partitions"]
-    least = topics.min_isr(connections.bootstrap, connections.client, names, connections.timeout)
-    return facts, restart_plan.of_facts(facts, least)
+    least = topics.read_min_isr(connections.bootstrap, connections.client, names, connections.timeout)
+    return facts, restart_plan.cluster_from_facts(facts, least)
 
 
 def is_healthy(nodes, connections):
     _facts, found = read(nodes, connections)
-    every = [one for numbers in (found.partitions if found else {}).values() for one in numbers.values()]
+    every = [partition for numbers in (found.partitions if found else {}).values() for partition in numbers.values()]
     return len(every) == 6 and found.alive == set(RACKS) and all(len(p["isr"]) == len(p["replicas"]) for p in every)
 
 
@@ -92,12 +92,12 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
     with racks_of_two() as (brokers, nodes, connections):
         servers.wait_for(lambda: is_healthy(nodes, connections), 60, "all replicas in sync")
         facts, found = read(nodes, connections)
-        plan = restart_plan.of_hosts(facts, "broker", found._replace(controller=None), None, 4, 0)
+        plan = restart_plan.plan_hosts(facts, "broker", found._replace(controller=None), None, 4, 0)
         assert plan.batches == [["b1", "b2"], ["b3"], ["b4"]]
         assert "one_rack-0 is also on broker 4" in plan.reasons["b3"]
         assert plan.unavoidable == {"single-0": "replication factor 1: offline while its broker restarts"}
-        assert restart_plan.unsafe(found, [1, 2]).keys() == {"single-0"}
-        assert restart_plan.unsafe(found, [3, 4]).keys() == {"one_rack-0"}
+        assert restart_plan.find_unsafe(found, [1, 2]).keys() == {"single-0"}
+        assert restart_plan.find_unsafe(found, [3, 4]).keys() == {"one_rack-0"}
 
         for number in (1, 2):
             brokers[number].stop()
@@ -106,8 +106,8 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
 
         # The other rack has the last replicas now: evaluated again, its stop is not safe
         facts, now = read(nodes, connections)
-        assert {f"spread-{number}" for number in range(4)} <= restart_plan.unsafe(now, [3, 4]).keys()
-        again = restart_plan.of_hosts(facts, "broker", now._replace(controller=None), None, 4, 0)
+        assert {f"spread-{number}" for number in range(4)} <= restart_plan.find_unsafe(now, [3, 4]).keys()
+        again = restart_plan.plan_hosts(facts, "broker", now._replace(controller=None), None, 4, 0)
         assert again.batches == [["b1", "b2"], ["b3"], ["b4"]]
         assert again.reasons["b1"] == again.reasons["b2"] == "down: started first"
         assert "has no in-sync replica to spare now" in again.reasons["b3"]
@@ -163,7 +163,9 @@ def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition
         # The replica that is added is out of sync, which keeps the batch up as well
         moving = admission(nodes, connections, "b1", accept=[word])
         assert admin.in_flight() and not moving["done"] and "gate_token" not in moving, moving
-        found = rolling_restart.reassignments(SimpleNamespace(connections=connections, params={"cluster_id": None}))
+        found = rolling_restart.check_reassignments(
+            SimpleNamespace(connections=connections, params={"cluster_id": None})
+        )
         assert found[0].startswith("1 partitions are being reassigned: single-0")
         assert admin.reassign({("single", 0): None}) == {("single", 0): None}
         servers.wait_for(lambda: not admin.in_flight(), 60, "the reassignment to be cancelled")

@@ -104,23 +104,31 @@ def test_the_second_fence_holds_where_the_filter_table_is_loaded_anew(server):
     call("rules.insert([*fence, *cut]), rules.block(['2181'])")
     # by ICMP, the second time at the latest: the second fence keeps a reset on the host
     assert reached() == ["ConnectionRefusedError"] * 3 + ["True"]
-    assert call("[len(rules.missing(fence)), len(rules.missing(cut)), rules.is_blocked(['2181'])]") == [0, 0, True]
+    assert call("[len(rules.find_missing(fence)), len(rules.find_missing(cut)), rules.is_blocked(['2181'])]") == [
+        0,
+        0,
+        True,
+    ]
     assert ask(CLIENT, ADDRESS["-4"], 2888) == "True", "other ports are not fenced"
 
     for command in ("iptables", "ip6tables"):  # what iptables-restore, Puppet or firewalld do
         inside(HOST, command, "-F")
-    assert call("[len(rules.missing(fence)), len(rules.missing(cut)), rules.is_blocked(['2181'])]") == [4, 1, True]
+    assert call("[len(rules.find_missing(fence)), len(rules.find_missing(cut)), rules.is_blocked(['2181'])]") == [
+        4,
+        1,
+        True,
+    ]
     assert reached() == ["TimeoutError", "TimeoutError", "True", "True"]
 
     call("rules.insert(fence)")
     assert reached()[2] != "True"
-    assert call("rules.rules_left('quorumshift-fence')") == 6
+    assert call("rules.count_rules('quorumshift-fence')") == 6
     call("rules.remove('quorumshift-cut', 'quorumshift-fence')")
-    assert call("rules.rules_left('quorumshift-cut', 'quorumshift-fence')") == 0
+    assert call("rules.count_rules('quorumshift-cut', 'quorumshift-fence')") == 0
     assert reached() == ["True"] * 4
 
 
 def test_the_trial_leaves_nothing(server):
     before = [inside(HOST, "iptables", "-S"), inside(HOST, "ip", "rule")]
-    assert call("rules.why_no_rules([*fence, *cut])") == ""
+    assert call("rules.explain_no_rules([*fence, *cut])") == ""
     assert [inside(HOST, "iptables", "-S"), inside(HOST, "ip", "rule")] == before

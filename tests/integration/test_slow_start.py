@@ -77,7 +77,7 @@ def start(broker, monkeypatch):
     """Start the broker as the restart worker does; return its record."""
     manager = Service(broker)
     monkeypatch.setattr(service, "begin", manager.begin)
-    monkeypatch.setattr(service, "state", manager.state)
+    monkeypatch.setattr(service, "read_state", manager.state)
     config = str(broker.home / "server.properties")
     spec = {"id": "r/zk/b1", "kind": "zk", "mode": "zk", "run": "r", "service": "kafka", "config_file": config}
     spec.update(node_id=1, log_file=str(broker.log), start_timeout_s=TIMEOUT_S)

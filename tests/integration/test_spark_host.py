@@ -25,7 +25,7 @@ CHECKS = ("spark", "spark_room", "spark_paths", "spark_executors")
 def read(submit=(SUBMIT,), options=(), python=sys.executable, **given):
     """Return the facts of the preflight with this host as Spark host."""
     asked = {"packages": [], "directories": [], "readable": [], "targets": [], "timeout": 5, **given}
-    seen = spark_host.gather(list(submit), list(options), python, **asked)
+    seen = spark_host.collect(list(submit), list(options), python, **asked)
     common = {"host": "spark-1", "master": "local[*]", "heap_mib": spark.heap_mib(options)}
     return collected(spark={**common, **seen})
 
@@ -51,7 +51,7 @@ def test_a_host_that_has_everything_has_no_finding(tmp_path):
             readable=[str(tmp_path)],
             targets=targets,
         )
-    assert [one for check in CHECKS for one in found(facts, check)] == []
+    assert [finding for check in CHECKS for finding in found(facts, check)] == []
     seen = facts.spark
     assert seen["command"]["spark"].startswith("4.") and seen["command"]["java"] == seen["java"]["version"]
     assert seen["tried"] == {"broker": 1, "zookeeper": 1} and seen["memory_mib"] > 0
@@ -98,7 +98,7 @@ def test_a_python_without_pyspark(tmp_path):
     python = tmp_path / "python"
     python.symlink_to(os.path.realpath(sys.executable))  # beside no pyvenv.cfg: it has the standard library only
     facts = read(python=str(python), packages=list(spark.PACKAGES))
-    seen = [one["seen"] for one in found(facts, "spark")]
+    seen = [finding["seen"] for finding in found(facts, "spark")]
     assert len(seen) == 1 and seen[0].startswith(f"{python} on spark-1 cannot import ") and "pyspark" in seen[0]
     assert f"{python} -m pip install" in found(facts, "spark")[0]["do"]
 

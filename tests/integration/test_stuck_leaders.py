@@ -125,7 +125,7 @@ def admission(connections):
         def health(topics, stop):
             return cluster_health.troubles(topics, {TOPIC: 1}, [1, 2], (), stop, [])
 
-        return rolling_restart.leader_first(module, facts, {TOPIC: 1}, health, health(facts["topics"], None))
+        return rolling_restart.choose_stuck_leader(module, facts, {TOPIC: 1}, health, health(facts["topics"], None))
 
     return admits
 
@@ -153,9 +153,9 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
         def held_out():
             facts = cluster.collect(nodes, connections)
             assert facts["topics"]["reached"], facts["topics"]
-            assert zk_controller.elected(facts["zookeeper"]["controller"])
-            assert not zk_controller.fenced(facts["zookeeper"])
-            return facts, stuck_leaders.held_out(facts["nodes"], facts["topics"])
+            assert zk_controller.is_elected(facts["zookeeper"]["controller"])
+            assert not zk_controller.is_fenced(facts["zookeeper"])
+            return facts, stuck_leaders.find_held_out(facts["nodes"], facts["topics"])
 
         assert held_out()[1] == []
         restart_broker(follower, plain)
@@ -168,7 +168,7 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
         for _gather in range(10):  # the replica stays out of sync though it has every record
             produce(bootstrap, 1)
             facts, replicas = held_out()
-            assert orders in log_ends.caught_up(replicas, facts["nodes"], connections)
+            assert orders in log_ends.find_caught_up(replicas, facts["nodes"], connections)
 
         admits = admission(connections)
         reasons, first = admits(held_out()[0])

@@ -29,9 +29,11 @@ def test_a_controller_in_pre_migration_removes_a_registration():
             broker.configure(to_migration)
             broker.start()
             servers.wait_for(lambda: metadata_summary.summarise(log)["brokers"], 30, "the registration")
-            gathered = own_zookeeper.gather({"zookeeper.connect": connect})
-            assert gathered["brokers"] == ["1", "2"] and revert_conditions.under_kraft(gathered) is None
-            assert revert_conditions.copy_at_hand(gathered, 2, ["2"]) is None, "the initial copy waits for broker 1"
+            gathered = own_zookeeper.collect({"zookeeper.connect": connect})
+            assert gathered["brokers"] == ["1", "2"] and revert_conditions.check_under_kraft(gathered) is None
+            assert revert_conditions.check_copy_at_hand(gathered, 2, ["2"]) is None, (
+                "the initial copy waits for broker 1"
+            )
             broker.stop()
 
             with pytest.raises(kafka_wire.KafkaError, match="NOT_CONTROLLER"):
@@ -40,7 +42,7 @@ def test_a_controller_in_pre_migration_removes_a_registration():
             assert kafka_wire.unregister_broker(leader, 2) is False
             servers.wait_for(lambda: not metadata_summary.summarise(log)["brokers"], 10, "the removal in the log")
             assert metadata_summary.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
-            assert revert_conditions.under_kraft(own_zookeeper.gather({"zookeeper.connect": connect})) is None
+            assert revert_conditions.check_under_kraft(own_zookeeper.collect({"zookeeper.connect": connect})) is None
 
 
 def _leader(addresses):

@@ -24,7 +24,7 @@ SERVICE = {"manager": "systemd", "name": "kafka", "active": True, "active_state"
 def facts(server, role, tmp_path):
     """Return what node_facts reads of a server; systemd does not run it."""
     config = str(server.home / "server.properties")
-    found = node.facts(role, config, "none", "key", str(tmp_path), "/nowhere")
+    found = node.collect(role, config, "none", "key", str(tmp_path), "/nowhere")
     words = pathlib.Path(f"/proc/{server.pid}/cmdline").read_text(encoding="utf-8").split("\0")
     version = installation.running_version(server.pid, words)
     return {**found, "service": SERVICE, "version": version, "reached": True, "address": str(server.address)}
@@ -41,26 +41,26 @@ def homes(nodes, to):
 
 
 def plan(step, to, nodes, brokers, **more):
-    given = {"bootstrap_servers": [str(one.address) for one in brokers], "nodes": nodes, "timeout": 15, **more}
+    given = {"bootstrap_servers": [str(broker.address) for broker in brokers], "nodes": nodes, "timeout": 15, **more}
     return admin_bed.run("upgrade_plan", step=step, to=to, homes=homes(nodes, to), **given)
 
 
 def changed(servers_of_cluster, libs):
     """Restart each node with other jars, and wait until it is registered anew."""
     for server, mode in servers_of_cluster:
-        before = own_node.registration(server.properties, server.node_id, mode)["incarnation_id"]
+        before = own_node.read_registration(server.properties, server.node_id, mode)["incarnation_id"]
         server.stop()
         server.use(libs)
         server.start()
 
         def anew(server=server, mode=mode, before=before):
-            found = own_node.registration(server.properties, server.node_id, mode)
+            found = own_node.read_registration(server.properties, server.node_id, mode)
             return found and found["incarnation_id"] != before
 
         servers.wait_for(anew, 120, f"{server.name} registered")
 
         def answers(server=server, mode=mode):
-            return own_node.running_mode(server.properties, "", "") == mode
+            return own_node.read_running_mode(server.properties, "", "") == mode
 
         servers.wait_for(answers, 60, f"{server.name} in mode {mode}")
 
@@ -76,7 +76,7 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
             return found
 
         before = nodes()
-        assert {host: one["version"] for host, one in before.items()} == {"b1": "3.9.2", "c1": "3.9.2"}
+        assert {host: state["version"] for host, state in before.items()} == {"b1": "3.9.2", "c1": "3.9.2"}
         up = plan("binaries", "4.1.1", before, [broker])
         assert up.get("order") == ["upgrade_controller", "upgrade_broker"] and up["ready"] == [], up
         assert "do not run Kafka 4.1.1 yet" in plan("versions", "4.1.1", before, [broker])["msg"]

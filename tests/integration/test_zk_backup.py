@@ -326,14 +326,14 @@ def test_the_file_has_the_state_of_one_transaction(kafka, tmp_path):
 
 
 def test_znodes_that_change_in_every_round_are_reported(kafka, tmp_path, monkeypatch):
-    moved = taking._moved
+    moved = taking._find_moved
 
     def write_before_each_round(reader, nodes):
         for path in ("/brokers/topics/orders", "/latest_producer_id_block"):
             kafka.set(path, b"{}")
         return moved(reader, nodes)
 
-    monkeypatch.setattr(taking, "_moved", write_before_each_round)
+    monkeypatch.setattr(taking, "_find_moved", write_before_each_round)
     taken = take_backup(kafka, backup_path(tmp_path), rounds=3)
     assert taken["rounds"] == 3
     assert taken["moving"] == {

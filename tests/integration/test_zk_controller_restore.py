@@ -36,14 +36,16 @@ def under_kraft(name, restarts=0):
     with servers.workdir(name) as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/prod/kafka"
         settings = {"offsets.topic.replication.factor": "2"}
-        with servers.zk_broker(home, 1, connect, settings) as one, servers.zk_broker(home, 2, connect, settings) as two:
-            admin = AdminClient({"bootstrap.servers": f"{one.address},{two.address}"})
+        with servers.zk_broker(home, 1, connect, settings) as first, servers.zk_broker(
+            home, 2, connect, settings
+        ) as second:
+            admin = AdminClient({"bootstrap.servers": f"{first.address},{second.address}"})
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "both brokers to know the controller")
             admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
             servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
-            brokers = {1: one, 2: two}
+            brokers = {1: first, 2: second}
             try:
                 for _restart in range(restarts):
                     restart_broker(brokers[3 - leader(client)])
@@ -161,13 +163,13 @@ def test_a_fenced_controller_is_replaced():
         zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         create_led_topic(client, admin, "created.since")
         client.set(znodes.CONTROLLER_EPOCH, str(EPOCH + 9).encode())
-        assert zk_controller.fenced(zookeeper.migration_znodes(client))
+        assert zk_controller.is_fenced(zookeeper.read_migration_znodes(client))
         create_topic(client, admin, "orphan")
         with pytest.raises(TimeoutError):
             servers.wait_for(lambda: has_state(client, "orphan"), 10, "a state of the new topic")
         result = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         assert result["deleted"] == [znodes.CONTROLLER]
-        assert not zk_controller.fenced(zookeeper.migration_znodes(client))
+        assert not zk_controller.is_fenced(zookeeper.read_migration_znodes(client))
         servers.wait_for(lambda: has_state(client, "orphan"), 60, "a state of the new topic")
 
 

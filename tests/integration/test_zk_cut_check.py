@@ -42,7 +42,7 @@ class Source:
         self.sessions["kafka"][0].set(path, b"y")
 
     def last(self) -> int:
-        return zk_files.last_zxid(*own_zk_server.directories(own_zk_server.values_of(self.config)))
+        return zk_files.last_zxid(*own_zk_server.directories(own_zk_server.read_values(self.config)))
 
     def run(self, **options) -> dict:
         given = {"zookeeper_connect": f"{self.server.address}/prod/kafka", "config_file": self.config, "timeout": 10}
@@ -54,7 +54,7 @@ class Source:
 
 
 def servers_of(source):
-    return zk_servers.gather([source.server.address], None, 10)[str(source.server.address)]
+    return zk_servers.collect([source.server.address], None, 10)[str(source.server.address)]
 
 
 @pytest.fixture

@@ -60,9 +60,9 @@ def source(request):
 
 def leader(addresses):
     """Return the address of the leader if all others follow it."""
-    status = zk_servers.gather(addresses, None, 10)
+    status = zk_servers.collect(addresses, None, 10)
     leading = [address for address in addresses if status[str(address)]["mode"] == "leader"]
-    return leading[0] if leading and all(one["mode"] for one in status.values()) else None
+    return leading[0] if leading and all(answer["mode"] for answer in status.values()) else None
 
 
 def connect_of(addresses):
@@ -138,7 +138,7 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     reconfigures = "observer_true" in str(destination.home)
     assert [path for path in done["files"] if ".dynamic." in path] != [] if reconfigures else len(done["files"]) == 2
     assert "reconfigEnabled=false" in destination.config.read_text()
-    status = zk_servers.gather([destination.address], None, 10)[str(destination.address)]
+    status = zk_servers.collect([destination.address], None, 10)[str(destination.address)]
     assert status["mode"] == "observer"
     pid = destination.pid
 
@@ -162,12 +162,12 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     servers.wait_for(lambda: zk_files.last_zxid(destination.version_2, destination.version_2) > written, 60, "written")
     log = str(destination.home / "source-12" / "data" / "version-2")
     last = {"behind": written - 2, "z": zk_files.last_zxid(destination.version_2, destination.version_2)}
-    status = zk_servers.gather(addresses, None, 10)
+    status = zk_servers.collect(addresses, None, 10)
     cut = status[str(leader(addresses))]["zxid"]
     servers.wait_for(lambda: zk_files.last_zxid(log, log) >= cut, 60, "the follower has logged it")
     logged = zk_files.last_zxid(log, log)
     writes = list(kafka_writes.writes(zk_log.transactions(log, min(last.values()), log), "/prod/kafka"))
-    lacking = kafka_writes.lacking(writes, last, cut, logged)
+    lacking = kafka_writes.find_lacking(writes, last, cut, logged)
     assert lacking["z"].is_complete and not lacking["behind"].is_complete
 
     # a stopped observer is started, and catches up again

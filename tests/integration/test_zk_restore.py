@@ -89,8 +89,10 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
     with servers.workdir("zk_restore") as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/prod/kafka"
         settings = {"offsets.topic.replication.factor": "2", "auto.create.topics.enable": "false"}
-        with servers.zk_broker(home, 1, connect, settings) as one, servers.zk_broker(home, 2, connect, settings) as two:
-            brokers = f"{one.address},{two.address}"
+        with servers.zk_broker(home, 1, connect, settings) as first, servers.zk_broker(
+            home, 2, connect, settings
+        ) as second:
+            brokers = f"{first.address},{second.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "two brokers and a controller")
@@ -106,13 +108,13 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             taking.take(client, str(home / "private" / "backup.gz"), connect, "test")
 
             # after the backup leaders change, one replica lags, and topics change
-            two.stop()
+            second.stop()
             produce(brokers, "orders", 3, "while one replica was down")
-            two.start()
+            second.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
-            one.stop()
+            first.stop()
             produce(brokers, "orders", 3, "under other leaders")
-            one.start()
+            first.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
             admin.create_partitions([NewPartitions("late", 2)])["late"].result(60)
             admin.create_topics([NewTopic("newest", 2, 2)])["newest"].result(60)
@@ -123,23 +125,23 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             )
             produce(brokers, "late", 2, "after the backup")
             produce(brokers, "newest", 2, "after the backup")
-            one.stop()
+            first.stop()
             produce(brokers, "orders", 3, "on one replica alone")
             written, ends = consume(brokers, "orders", 3)
             assert len(written) == 160
             states = [znodes.partition_state_path("orders", number) for number in range(3)]
             epochs = [znodes.partition_state(client.get(path)[0], path)["leader_epoch"] for path in states]
-            two.stop()
+            second.stop()
             empty(client)
             assert client.get_children("/brokers/topics") == []
 
             cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
             result = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id).write(
-                disks(one, two), [9]
+                disks(first, second), [9]
             )
             assert [name for name in result["from_disks"] if name[0] != "_"] == ["late", "newest"]
             restore = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id)
-            result = restore.write(disks(one, two), [9])  # as after an interrupted restore
+            result = restore.write(disks(first, second), [9])  # as after an interrupted restore
             assert result["from_disks"] == []
             assert restore.missing == [] and result["without_data"] == []
             assert not client.exists("/migration") and not client.exists("/controller")
@@ -148,8 +150,8 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
                 state = znodes.partition_state(client.get(path)[0], path)
                 assert state["isr"] == [2] and state["leader"] == 2 and state["leader_epoch"] > epoch
                 assert state["controller_epoch"] == result["controller_epoch"]
-            one.start()
-            two.start()
+            first.start()
+            second.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 60, "replicas in sync")
             assert consume(brokers, "orders", 3) == (written, ends)
             produce(brokers, "orders", 3, "afterwards")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import allows
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import is_allowed
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_rights, zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
@@ -84,11 +84,11 @@ def really(client, path):
 )
 def test_conclusions_are_what_the_server_allows(ensemble, name, writes):
     with connected(ensemble[name]) as client:
-        rights = zk_rights.gather(client, ensemble[name][1], STATES, 10)
+        rights = zk_rights.collect(client, ensemble[name][1], STATES, 10)
         assert rights["complete"]
         assert STATES["absent"] not in rights["acls"]
         concluded = {
-            path: allows(acl, DELETE if path == "/" else WRITE, rights["identities"], rights["complete"])
+            path: is_allowed(acl, DELETE if path == "/" else WRITE, rights["identities"], rights["complete"])
             for path, acl in rights["acls"].items()
         }
         assert concluded == {path: really(client, path) for path in concluded}
@@ -101,20 +101,20 @@ def test_secrets_that_every_client_can_read_are_named(ensemble):
         client.create("/config/users/open", b"x", acl=THE_CREATOR, makepath=True)
         client.create("/config/users/closed", b"x", acl=THE_CREATOR[:1])
         client.create(f"{znodes.DELEGATION_TOKENS}/open", b"x", makepath=True)
-        rights = zk_rights.gather(client, ensemble["digest"][1], [], 10)
+        rights = zk_rights.collect(client, ensemble["digest"][1], [], 10)
         assert rights["readable_secrets"] == ["/config/users/open", f"{znodes.DELEGATION_TOKENS}/open"]
         client.set_acls("/config/users", THE_CREATOR[:1])
     with connected(ensemble["no login"]) as client:  # it may not read them, and the check goes on
-        assert zk_rights.gather(client, ensemble["no login"][1], [], 10)["readable_secrets"] is None
+        assert zk_rights.collect(client, ensemble["no login"][1], [], 10)["readable_secrets"] is None
 
 
 def test_the_server_names_the_certificate(ensemble):
     with connected(ensemble["certificate"]) as client:
-        identities = zk_rights.gather(client, ensemble["certificate"][1], [], 10)["identities"]
+        identities = zk_rights.collect(client, ensemble["certificate"][1], [], 10)["identities"]
     assert ["x509", "CN=kafka"] in identities
 
 
 def test_the_chroot_is_asked_for_its_own_acl(ensemble):
     with connected(ensemble["digest"], "/brokers") as client:
-        acls = zk_rights.gather(client, ensemble["digest"][1], [], 10)["acls"]
+        acls = zk_rights.collect(client, ensemble["digest"][1], [], 10)["acls"]
         assert {path: acl[0]["perms"] for path, acl in acls.items()} == {"/": 31}

@@ -178,19 +178,19 @@ def test_a_member_without_quorum_and_a_lost_quorum_are_reported():
         lines = {f"server.{n}": f"127.0.0.1:{quorum}:{vote}" for n, (quorum, vote) in enumerate(ports, 1)}
         first = servers.zookeeper(home, "one", {**lines, "myid": "1"}, ready=lambda: True)
         second = servers.zookeeper(home, "two", {**lines, "myid": "2"}, ready=lambda: True)
-        with first as one:
-            servers.wait_for(lambda: _not_serving(one.address), 20, "a server without quorum")
-            assert isinstance(_not_serving(one.address), zk_wire.NotServing)
+        with first as server:
+            servers.wait_for(lambda: _not_serving(server.address), 20, "a server without quorum")
+            assert isinstance(_not_serving(server.address), zk_wire.NotServing)
             start = time.monotonic()
             with pytest.raises(zk_wire.ConnectionLoss, match="it has no quorum") as caught:
-                zk_wire.ZkConnection(one.connect, timeout=3)
+                zk_wire.ZkConnection(server.connect, timeout=3)
             assert time.monotonic() - start < 3
             assert isinstance(caught.value.failures[0], zk_wire.NotServing)
             with second as two:
-                connection = servers.wait_for(lambda: _session_or_none(one.connect), 30, "a quorum")
+                connection = servers.wait_for(lambda: _session_or_none(server.connect), 30, "a quorum")
                 connection.sync()
                 two.kill()
-                servers.wait_for(lambda: _not_serving(one.address), 20, "the loss of the quorum")
+                servers.wait_for(lambda: _not_serving(server.address), 20, "the loss of the quorum")
                 with pytest.raises(zk_wire.ConnectionLoss, match="the session was lost"):
                     connection.get("/zookeeper")
                 connection.close()

@@ -111,7 +111,7 @@ def test_tree_is_the_one_that_the_server_answers(recorded):
     zxid, found = by_files(str(directory), ROOT)
     assert zxid >= last
     assert set(found) == set(expected)
-    assert {path: one for path, one in found.items() if one != expected[path]} == {}
+    assert {path: other_entry for path, other_entry in found.items() if other_entry != expected[path]} == {}
     assert "/gone" not in found and "/last" in found
 
 
@@ -186,7 +186,7 @@ def of_server(client):
     """Return {path: (data, Stat without sizes, ACL)} below ROOT as the server answers."""
     found = {}
     for node in zookeeper.read_tree(client, ROOT):
-        acl = tuple((one.perms, one.id.scheme, one.id.id) for one in client.get_acls(node.path)[0])
+        acl = tuple((entry.perms, entry.id.scheme, entry.id.id) for entry in client.get_acls(node.path)[0])
         found[node.path[len(ROOT) :] or "/"] = (node.data, znodes.Stat(*node.stat), acl)
     return found
 
@@ -209,14 +209,14 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
         directory = str(server.home / "data" / "version-2")
         client.ensure_path(ROOT)
         others = [KazooClient(server.connect) for _client in range(3)]
-        for one in others:
-            one.start()
+        for other in others:
+            other.start()
         for number in range(4000):  # so that writing a snapshot takes a while
             client.create_async(f"{ROOT}/still{number}", os.urandom(300))
         for asking in range(6):
             threads = [
-                threading.Thread(target=lambda one=one: [change(one, rng, 300) for _number in range(250)])
-                for one in others
+                threading.Thread(target=lambda other=other: [change(other, rng, 300) for _number in range(250)])
+                for other in others
             ]
             for thread in threads:
                 thread.start()
@@ -231,8 +231,8 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
             assert of_server(client) == tree
         newest = max(zxid for zxid, _name in files.files_of(directory, zk_log.SNAPSHOTS))
         servers.wait_for(lambda: files.newest_snapshot(directory).zxid == newest, 60, "the snapshot is complete")
-        for one in others:
-            one.stop()
+        for other in others:
+            other.stop()
     fuzzy = [
         snapshot
         for snapshot, name in files.files_of(directory, zk_log.SNAPSHOTS)
@@ -289,14 +289,18 @@ def test_kafkas_writes_are_found_in_the_log(home):
             write(session.stop)
             write(lambda: client.delete(f"{ROOT}/topics/a"))
             stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
-            assert kafka_writes.newest(stats) == (writes[-1], f"{ROOT}/topics")
+            assert kafka_writes.find_newest(stats) == (writes[-1], f"{ROOT}/topics")
             write(lambda: client.set_acls(ROOT, [make_digest_acl("u", "p", all=True), *client.get_acls("/")[0]]))
             stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
-            assert kafka_writes.newest(stats)[0] == writes[-2]
+            assert kafka_writes.find_newest(stats)[0] == writes[-2]
             last = client.last_zxid
         directory = str(server.home / "data" / "version-2")
         servers.wait_for(lambda: files.last_zxid(directory, directory) > last, 60, "the end of the session is logged")
         found = list(kafka_writes.writes(zk_log.transactions(directory, begin, directory), ROOT))
-    assert [one.zxid for one in found] == writes
-    assert [one.ends_session for one in found] == [False, False, False, False, True, False, False]
-    assert {change for one in found for of in one.paths.values() for change in of} >= {"acl", "data", "delete"}
+    assert [found_write.zxid for found_write in found] == writes
+    assert [found_write.ends_session for found_write in found] == [False, False, False, False, True, False, False]
+    assert {change for found_write in found for of in found_write.paths.values() for change in of} >= {
+        "acl",
+        "data",
+        "delete",
+    }

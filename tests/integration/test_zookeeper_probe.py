@@ -63,7 +63,7 @@ def client(zk, broker):
 
 
 def test_znodes_of_a_zookeeper_controller_are_read(client, broker):
-    read = zookeeper.migration_znodes(client)
+    read = zookeeper.read_migration_znodes(client)
     controller = read["controller"]
     assert (controller["exists"], controller["broker_id"], controller["ephemeral"]) == (True, 1, True)
     assert (controller["kraft_controller_epoch"], controller["malformed"]) == (-1, None)
@@ -91,7 +91,7 @@ def test_malformed_znodes_are_reported(client):
     client.create(znodes.MIGRATION, None)
     client.create(znodes.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[{"topic":"t"}]}')
     try:
-        read = zookeeper.migration_znodes(client)
+        read = zookeeper.read_migration_znodes(client)
         assert "null data" in read["migration"]["malformed"]
         assert read["migration"]["exists"] and read["migration"]["version"] == 0
         assert read["reassign_partitions"]["malformed"] == "'partition' is missing"
@@ -101,7 +101,7 @@ def test_malformed_znodes_are_reported(client):
 
 
 def test_metadata_agrees_with_what_the_tools_wrote(client):
-    metadata = zookeeper.metadata(client)
+    metadata = zookeeper.read_metadata(client)
     assert metadata["problems"] == []
     assert {"orders", "a.b_c", "plain"} <= set(metadata["topics"])
     orders = metadata["topics"]["orders"]
@@ -251,12 +251,12 @@ def test_the_controller_copies_the_expected_records(home, zk, broker):
         broker.stop()
         client.ensure_path("/admin/delete_topics/plain")
         with seeded.migration(home, zk, broker) as migrating:
-            servers.wait_for(lambda: zookeeper.migration_znodes(client)["migration"]["exists"], 30, "/migration")
-            assert zookeeper.migration_znodes(client)["migration"]["kraft_metadata_offset"] == -1
-            expected = zk_metadata.expected_records(zookeeper.metadata(client))
+            servers.wait_for(lambda: zookeeper.read_migration_znodes(client)["migration"]["exists"], 30, "/migration")
+            assert zookeeper.read_migration_znodes(client)["migration"]["kraft_metadata_offset"] == -1
+            expected = zk_metadata.expected_records(zookeeper.read_metadata(client))
             migrating.join()
             servers.wait_for(
-                lambda: (zookeeper.migration_znodes(client)["migration"]["kraft_metadata_offset"] or -1) > 0,
+                lambda: (zookeeper.read_migration_znodes(client)["migration"]["kraft_metadata_offset"] or -1) > 0,
                 60,
                 "the initial copy",
             )
@@ -264,7 +264,7 @@ def test_the_controller_copies_the_expected_records(home, zk, broker):
             initial_copy = dict(pair.split("=") for pair in manifest.split(", "))
             assert {name: int(count) for name, count in initial_copy.items()} == expected
             assert all(expected.values()), "a kind of record is missing"
-            read = zookeeper.migration_znodes(client)
+            read = zookeeper.read_migration_znodes(client)
             assert read["controller"]["broker_id"] == 3000
             assert read["controller"]["ephemeral"] is False
             assert read["controller"]["kraft_controller_epoch"] >= 1

@@ -53,11 +53,12 @@ def test_followers_are_read_and_the_leader_is_the_last_resort():
             settings = {"myid": str(number + 1), **members}
             waits = {"ready": lambda: True} if not ensemble else {}  # the second one makes the quorum
             ensemble.append(stack.enter_context(servers.zookeeper(home, f"zk{number}", settings, **waits)))
-        connect = ",".join(one.connect for one in ensemble)
+        connect = ",".join(server.connect for server in ensemble)
         write(connect, range(20))
         view = ZooKeeperView(f"{connect}/kafka", None, DIGESTS, max_latency_ms=100)
         modes = {
-            str(one.address): zk_servers.gather([one.address], None, 5)[str(one.address)]["mode"] for one in ensemble
+            str(server.address): zk_servers.collect([server.address], None, 5)[str(server.address)]["mode"]
+            for server in ensemble
         }
         leader = next(name for name, mode in modes.items() if mode == "leader")
         orders = {view._followers_first() for _time in range(30)}
@@ -65,7 +66,7 @@ def test_followers_are_read_and_the_leader_is_the_last_resort():
         partitions, states = read(view)
         assert partitions == 20 and sum(state["pace"]["znodes"] for state in states) > 40
         # Without its followers the leader is read: it needs one of them for its quorum
-        next(one for one in ensemble if modes[str(one.address)] == "follower").kill()
+        next(server for server in ensemble if modes[str(server.address)] == "follower").kill()
         assert read(ZooKeeperView(f"{connect}/kafka", None, DIGESTS))[0] == 20
 
 

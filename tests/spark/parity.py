@@ -142,7 +142,7 @@ class Snapshots:
     def fence(self) -> Dict[str, int]:
         """Return /migration as the role reads it before the snapshot of the log."""
         with zookeeper.connect(self._connect) as client:
-            migration = zookeeper.migration_znodes(client)["migration"]
+            migration = zookeeper.read_migration_znodes(client)["migration"]
         return {"migration_offset": migration["kraft_metadata_offset"], "migration_zxid": migration["mzxid"]}
 
     def fence_after(self, zxid: int) -> Dict[str, int]:

@@ -203,9 +203,9 @@ def test_topics_and_partitions(cluster, served):
         for partition in topic.partitions
     }
     assert of_kind(found, "partition") == partitions
-    (one,) = of_kind(found, "broker").items()
-    (_listener, host, port, _protocol) = one[1].pop("endpoints")[0]
-    assert one == (key(1), {"fenced": False, "rack": None}) and host and port > 0
+    (entity,) = of_kind(found, "broker").items()
+    (_listener, host, port, _protocol) = entity[1].pop("endpoints")[0]
+    assert entity == (key(1), {"fenced": False, "rack": None}) and host and port > 0
     assert (statement.problems, statement.state["offline_replicas"], statement.state["not_served"]) == ([], 0, {})
 
 

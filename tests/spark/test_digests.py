@@ -93,7 +93,7 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
     copied = given._replace(archive=shutil.copy(taken.path, str(tmp_path / "of-102.tar.gz")))
     digests = form.Digests(parity_run.DIGEST_KEY)
     leader = MetadataLogView(given, digests, ship=ship)
-    views = {one.name: one for one in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
+    views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
     read = parity.read(spark, views.values(), None if ship else str(tmp_path / "rows"), {}, ship)
     first = parity.readings(read, list(views))
     rows, found = parity.replayed(read, first)
@@ -248,13 +248,13 @@ def test_digests_find_what_a_comparison_of_every_key_finds(spark):
         left, right = ([side.get(field) for field in fields] if side else None for side in sides)
         return left != right
 
-    expected = {key for key in range(430) if any(differs(one, key) for one in comparisons)}
+    expected = {key for key in range(430) if any(differs(comparison, key) for comparison in comparisons)}
     batches = [rows(view, of) for view, of in views.items()]
     found, twice, equal = unequal(spark, batches, comparisons)
     assert {form.key_of(key)[1] for _kind, key in found} == expected and not twice
     bundles = parity.bundled(comparisons)
     assert len(bundles) == 3 and 20 < len(expected) < 60
-    assert equal == {(n, "partition"): len(set(views[one.left]) - expected) for n, one in enumerate(bundles)}
+    assert equal == {(n, "partition"): len(set(views[bundle.left]) - expected) for n, bundle in enumerate(bundles)}
 
 
 def test_each_missing_side_is_unequal(spark):

@@ -58,8 +58,8 @@ def world(spark):
         made = SimpleNamespace(home=home, ports=ports, servers={}, taken=0)
         for number in MEMBERS:
             settings = {**members, **small, "myid": str(number)}
-            one = servers.zookeeper(home, f"s{number}", settings, ready=lambda: True)
-            made.servers[f"s{number}"] = stack.enter_context(one)
+            server = servers.zookeeper(home, f"s{number}", settings, ready=lambda: True)
+            made.servers[f"s{number}"] = stack.enter_context(server)
         for number in OBSERVERS:
             own = {f"server.{number}": line(ports[number], "observer"), "peerType": "observer"}
             settings = {**members, **own, **small, "myid": str(number)}
@@ -142,7 +142,7 @@ def archives(world, names, cut=None, known=()):
     """Archive the files of these servers as the role does; return (zxid, views.servers)."""
     live = [name for name in names if not (cut and name.startswith("s"))]
     seen = {name: module(world, name, state="read") for name in live}
-    zxid, taken = max(one["zxid"] for one in seen.values()), []
+    zxid, taken = max(state["zxid"] for state in seen.values()), []
     for name in names:
         of_source = cut is not None and name.startswith("s")
         options = {"zxid": cut, "known": list(known)} if of_source else {"zxid": zxid, "known": [seen[name]]}
@@ -179,7 +179,7 @@ def test_equal_while_clients_write(world):
             assert done.verdict == "pass", done.story()
             counts = done.result["counts"]["znode"]
             assert counts["match"] == counts["read"] > 2400, counts
-            assert {one["path"] for one in done.result["leftovers"]} == {"/prod/other", "/solr"}
+            assert {leftover["path"] for leftover in done.result["leftovers"]} == {"/prod/other", "/solr"}
     assert (done.output / "report.html").exists() and "/prod/other" in (done.output / "report.html").read_text()
     assert done.result["leftovers"][0] == {"path": "/prod/other", "znodes": 3, "bytes": 5, "ephemerals": 1}
     assert done.result["views"]["source:s12"]["state"]["zxid"] == hex(zxid)
@@ -210,8 +210,8 @@ def snapshot_of(nodes, zxid, directory):
     """Write a snapshot with these znodes at this zxid, as FileSnap and DataTree.serialize do."""
     acls = sorted({node.acl for node in nodes.values()})
 
-    def text(one):
-        return struct.pack(">i", len(one)) + one
+    def text(value):
+        return struct.pack(">i", len(value)) + value
 
     parts = [struct.pack(">4siq", b"ZKSN", 2, -1), struct.pack(">ii", 0, len(acls))]
     for number, acl in enumerate(acls, 1):
@@ -275,7 +275,9 @@ def test_each_planted_difference_is_found_and_nothing_else(world, still, tmp_pat
         assert done.verdict == "pass", done.story()
         return
     assert done.verdict == "differ", done.story()
-    assert [(one["key"], one["field"]) for one in done.result["differences"]] == [(f'["{path}"]', field)], done.story()
+    assert [(difference["key"], difference["field"]) for difference in done.result["differences"]] == [
+        (f'["{path}"]', field)
+    ], done.story()
     assert set(done.result["differences"][0]["sides"]) == {"source:s12", "destination:z44"}
     assert f"znode {path}" in done.result["reasons"][0] and "do not cut" in done.result["reasons"][0]
     without_secrets(done)
@@ -287,7 +289,9 @@ def test_an_extra_znode_is_found(world, still, tmp_path):
         nodes["/not/kafkas"] = nodes[f"{CHROOT}{TOPIC}"]
 
     done = run(world, planted(still, tmp_path, plant), zxid=still.zxid)
-    assert [(one["key"], one["field"]) for one in done.result["differences"]] == [('["/extra"]', None)], done.story()
+    assert [(difference["key"], difference["field"]) for difference in done.result["differences"]] == [
+        ('["/extra"]', None)
+    ], done.story()
     assert done.result["counts"]["znode"]["right_only"] == 1
 
 
@@ -308,7 +312,7 @@ def test_no_source_is_incomplete_unless_accepted(world, still):
 
 
 def test_snapshot_that_may_have_later_transactions_is_incomplete(world, still):
-    given = [{**one, "processed": {}} for one in still.given]
+    given = [{**side, "processed": {}} for side in still.given]
     done = run(world, given, zxid=still.zxid)
     assert done.verdict == "incomplete" and "none is known to be without transactions" in done.result["reasons"][0]
 
@@ -405,19 +409,19 @@ def test_the_role_keeps_the_gate_closed_without_a_source(world):
 def test_after_the_promotion(world, tmp_path):
     _zxid, _given, seen = archives(world, ("s12", "z44", "z45"))
     observers = [world.servers[f"z{number}"] for number in OBSERVERS]
-    for one in observers:
-        one.stop()
-    ends = {one.name: zk_files.last_zxid(*[directory_of(world, one.name)] * 2) for one in observers}
+    for observer in observers:
+        observer.stop()
+    ends = {observer.name: zk_files.last_zxid(*[directory_of(world, observer.name)] * 2) for observer in observers}
     cut = max(ends.values())
     with writing([world.servers["s13"].connect]):  # on the source after the cut: of no concern
         own = "".join(f"server.{number}={line(world.ports[number])}\n" for number in OBSERVERS)
-        for one in observers:
-            config = one.home / "zoo.cfg"
+        for observer in observers:
+            config = observer.home / "zoo.cfg"
             kept = [text for text in config.read_text().splitlines() if not text.startswith(("server.", "peerType"))]
             config.write_text("\n".join(kept) + "\n" + own)
-        for one in observers:
-            one.start(lambda: True)
-        connect = ",".join(one.connect for one in observers)
+        for observer in observers:
+            observer.start(lambda: True)
+        connect = ",".join(observer.connect for observer in observers)
         with zookeeper.connect(connect, 60) as client:
             topics = f"{CHROOT}/brokers/topics"
             client.create(f"{topics}/since", b"", ephemeral=True)
@@ -432,7 +436,7 @@ def test_after_the_promotion(world, tmp_path):
     # the parent, and what the observers' own sessions left: each has a transaction
     assert state["cut"] == hex(cut) and 5 <= state["changed_since"] < 60, state
     assert done.result["counts"]["znode"]["explained"] >= 6
-    assert {one["path"] for one in done.result["leftovers"]} == {"/prod/other", "/solr"}
+    assert {leftover["path"] for leftover in done.result["leftovers"]} == {"/prod/other", "/solr"}
 
     files = trees.Files("z", "", "", {int(at): to for at, to in given[1]["processed"].items()}, given[1]["archive"])
     files = files._replace(sha256=given[1]["sha256"])
@@ -459,7 +463,7 @@ def test_after_the_promotion(world, tmp_path):
     of_z45 = [given[0], given[2], planted(still, tmp_path, plant)[1]]
     done = run(world, of_z45, zxid=zxid, cut=cut)
     assert done.verdict == "differ", done.story()
-    found = [(one["key"], one["field"]) for one in done.result["differences"]]
+    found = [(difference["key"], difference["field"]) for difference in done.result["differences"]]
     assert found == [('["/brokers/topics/t8"]', None), ('["/brokers/topics/t9"]', "data")], done.story()
 
     # A later run: the destination has taken snapshots since, and its log of then is no longer the newest
@@ -492,7 +496,10 @@ def leftovers_are_removed(world, connect):
         client.delete("/prod/other/mine")
         servers.wait_for(lambda: client.exists("/prod/other/app/lock") is None, 60, "the other tenant's session ended")
         planned = leftovers(connect, _ansible_check_mode=True, _ansible_diff=True)
-        assert planned["changed"] and {one["path"] for one in planned["leftovers"]} == {"/prod/other", "/solr"}, planned
+        assert planned["changed"] and {leftover["path"] for leftover in planned["leftovers"]} == {
+            "/prod/other",
+            "/solr",
+        }, planned
         assert client.exists("/solr") is not None and leftovers(connect, "listed")["leftovers"] == planned["leftovers"]
         done = leftovers(connect, _ansible_diff=True)
         assert done["changed"] and done["diff"] == planned["diff"] and "/solr (1 znodes, " in done["diff"]["before"], (

@@ -175,7 +175,11 @@ def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, view
         given = {**views, "baseline": {"path": str(path)}}
         run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
     assert run.verdict == "differ", run.story()
-    found = {(one["kind"], one["key"], one["field"]) for one in run.result["differences"] if one["relation"] == "since"}
+    found = {
+        (difference["kind"], difference["key"], difference["field"])
+        for difference in run.result["differences"]
+        if difference["relation"] == "since"
+    }
     assert found == {("partition", '["orders",0]', "leader_epoch"), ("topic", '["vanished"]', None)}
 
 
@@ -185,7 +189,10 @@ def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broke
         assert baseline.verdict == "pass", baseline.story()
     run = Run(home, "before_trigger", {**views, "baseline": baseline.baseline}, cluster_id=servers.CLUSTER_ID).go()
     assert run.verdict == "pass", run.story()
-    changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
+    changed = {
+        (changed_entity["kind"], changed_entity["key"]): changed_entity["why"]
+        for changed_entity in run.result["changed"]
+    }
     assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
     assert set(changed.values()) == {"removed since the baseline (znodes deleted below /brokers/topics: 1)"}
 
@@ -198,7 +205,7 @@ def test_a_registered_broker_that_is_not_in_the_inventory_is_incomplete(home, vi
     finally:
         client.delete("/brokers/ids/7")
     assert run.verdict in ("incomplete", "differ"), run.story()
-    assert any("nothing compared what registered brokers serve: 7." in one for one in run.result["reasons"])
+    assert any("nothing compared what registered brokers serve: 7." in reason for reason in run.result["reasons"])
 
 
 def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first, client):
@@ -230,8 +237,8 @@ def test_many_rows_become_the_baseline_only_once_they_pass(home, views, first, c
     passed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
     assert passed.verdict == "pass", passed.story()
     written, kept = (
-        pq.read_table(one.baseline["path"]).drop_columns(["at", "changed", "partition_epoch"]).to_pylist()
-        for one in (passed, first)
+        pq.read_table(run_result.baseline["path"]).drop_columns(["at", "changed", "partition_epoch"]).to_pylist()
+        for run_result in (passed, first)
     )
     assert sorted(map(str, written)) == sorted(map(str, kept))
     state = znodes.partition_state_path("orders", 2)
@@ -409,7 +416,7 @@ def test_every_change_in_zookeeper_is_found_with_both_sides(home, views, first, 
         assert difference["do"] and difference["rule"]
     # a change without a record in the log, and no server's files: the copy may have lost it
     assert {entry["left"] for entry in run.result["undecided"]} == {"baseline:zookeeper"}
-    assert {(one["kind"], one["key"]) for one in run.result["undecided"]} <= {
+    assert {(undecided["kind"], undecided["key"]) for undecided in run.result["undecided"]} <= {
         (kind, key) for kind, key, _field in planted
     }
     text = (run.output / "result.json").read_text()

@@ -297,7 +297,7 @@ def test_planted_in_a_checkpoint(kraft, caught_up):
     run = kraft.run("after_finalize", given)
     assert_found("in a checkpoint", [row], run)
     # What the cluster itself changed since the baseline has its records here, and not below
-    also = tuple((one["kind"], one["key"]) for one in run.result["changed"])
+    also = tuple((change["kind"], change["key"]) for change in run.result["changed"])
     segment = max(directory.glob("*.log"))
     logs.cut(segment, lambda batch: batch.last_offset >= end - 1)
     segment.rename(directory / f"{end - 1:020d}.log")
@@ -326,7 +326,10 @@ def test_a_change_that_a_checkpoint_sums_up(kraft, caught_up):
     given = {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline}
     run = kraft.run("after_finalize", given)
     assert run.verdict == "pass", run.story()
-    changed = {(one["kind"], json.loads(one["key"])[2 if one["kind"] == "acl" else 1]) for one in run.result["changed"]}
+    changed = {
+        (change["kind"], json.loads(change["key"])[2 if change["kind"] == "acl" else 1])
+        for change in run.result["changed"]
+    }
     assert {("config", "wide"), ("config", "plain"), ("acl", "acl-name")} <= changed
 
 
@@ -416,7 +419,7 @@ def test_old_nonces(kraft, caught_up):
         zk.json(znodes.partition_state_path("wide", 9), leader_epoch=7)
         more = {"fence": fence, "answering": OldAnswers(kraft), "bounds": {"rounds": 2}}
         run = kraft.run("after_kraft", {"metadata_log": cut}, **more)
-    again = spark_submission.result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
+    again = spark_submission.read_result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
     assert_found("an old answer", [answer], run)
     wrong = table.evaluate("an old result", run.job["gate"], [result], again)
     assert not wrong, wrong
@@ -431,12 +434,12 @@ def test_coverage(kraft, caught_up):
     fence = kraft.fence_now()
     down = {"id": 3001, "address": f"127.0.0.1:{servers.free_port()}"}
     users = ("User:ANONYMOUS;User:admin", "User:ANONYMOUS;User:admin;User:other")
-    brokers = [{**one, "file": {"super.users": of}} for one, of in zip(kraft.views["brokers"], users)]
+    brokers = [{**broker, "file": {"super.users": of}} for broker, of in zip(kraft.views["brokers"], users)]
     given = {"controllers": [*kraft.views["controllers"], down], "brokers": brokers}
     given["metadata_log"] = kraft.snapshots.cut()
     run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
     assert_found("settings of a node's file", rows.of_other_settings(kraft), run)
-    brokers = [{**one, "directories": ids} for one, ids in zip(kraft.views["brokers"], kraft.directory_ids())]
+    brokers = [{**broker, "directories": ids} for broker, ids in zip(kraft.views["brokers"], kraft.directory_ids())]
     brokers[1]["directories"] = [logs.other_id(77)]
     given = {"metadata_log": kraft.snapshots.cut(), "brokers": brokers, "baseline": caught_up.baseline}
     run = kraft.run("after_kraft", given, fence=kraft.fence_now(), answering=kraft.snapshots)

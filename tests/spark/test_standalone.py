@@ -291,7 +291,7 @@ def test_a_killed_driver_gives_incomplete(home, cluster, compared, whole):
         for pid in [process.pid] if whole else python:
             os.kill(pid, signal.SIGKILL)
         end = {"exit_code": process.wait(120), "seconds": 1.0}
-    found = spark_submission.result(str(run.output), run.nonce, end)
+    found = spark_submission.read_result(str(run.output), run.nonce, end)
     assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
 
 

@@ -158,7 +158,7 @@ def test_a_killed_driver_gives_incomplete_and_the_next_run_continues(home, clust
         servers.wait_for(lambda: chunks_in(kept) > 0, 200, "the first chunks")
         os.kill(process.pid, signal.SIGKILL)
         end = {"exit_code": process.wait(120), "seconds": 1.0}
-    found = spark_submission.result(str(run.output), run.nonce, end)
+    found = spark_submission.read_result(str(run.output), run.nonce, end)
     assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
     before = chunks_in(kept)
     again = ran(home, cluster, of)

@@ -94,7 +94,7 @@ def log_of(controller):
 def copied_by_the_role(quorum, unreachable=()):
     """Run the role's tasks; return DescribeQuorum, the leader's result, {host: result} and where the archives are."""
     seen = described(quorum)
-    nodes = {f"c{one}": {"role": "controller", "id": one} for one in quorum.controllers}
+    nodes = {f"c{controller}": {"role": "controller", "id": controller} for controller in quorum.controllers}
     here = quorum.home / f"here-{seen['high_watermark']}"
     here.mkdir()
     hosts = {}
@@ -158,8 +158,11 @@ def compared(quorum, seen, results, here):
         return {"archive": archive, "sha256": result["sha256"], "end_offset": result["end_offset"]}
 
     others = [
-        {"node": int(host[1:]), **(view(one, here / host) if "path" in one else {"error": f"{host}: {one['msg']}"})}
-        for host, one in results["others"].items()
+        {
+            "node": int(host[1:]),
+            **(view(snapshot, here / host) if "path" in snapshot else {"error": f"{host}: {snapshot['msg']}"}),
+        }
+        for host, snapshot in results["others"].items()
     ]
     views = {
         "metadata_log": view(results["leader"], here),
@@ -168,7 +171,7 @@ def compared(quorum, seen, results, here):
     }
     run = Run(quorum.home, "after_finalize", views, cluster_id=servers.CLUSTER_ID).go()
     reasons = [reason for reason in run.result["reasons"] if "has no baseline" not in reason]
-    logs = [one for one in run.result["comparisons"] if one["relation"] == "logs"]
+    logs = [comparison for comparison in run.result["comparisons"] if comparison["relation"] == "logs"]
     return run, reasons, logs
 
 
@@ -181,17 +184,19 @@ def spark():
 def test_the_logs_of_all_voters_agree_while_metadata_changes(quorum, spark):
     with changing(quorum.broker):
         servers.wait_for(
-            lambda: all(metadata_log.list_files(log_of(one)).checkpoints for one in quorum.controllers.values()),
+            lambda: all(
+                metadata_log.list_files(log_of(controller)).checkpoints for controller in quorum.controllers.values()
+            ),
             120,
             "a checkpoint of each voter",
         )
         seen, results, here = copied_by_the_role(quorum)
     assert len(results["others"]) == 2
-    assert all(one["end_offset"] == seen["high_watermark"] for one in results["others"].values())
+    assert all(log["end_offset"] == seen["high_watermark"] for log in results["others"].values())
     run, reasons, logs = compared(quorum, seen, results, here)
-    of_logs = [one for one in run.result["differences"] if one["relation"] == "logs"]
+    of_logs = [difference for difference in run.result["differences"] if difference["relation"] == "logs"]
     assert len(logs) == 2 and not of_logs, run.story()
-    assert all(one["counts"]["partition"]["match"] > 10 for one in logs), logs
+    assert all(log["counts"]["partition"]["match"] > 10 for log in logs), logs
     assert not any("log of controller" in reason for reason in reasons), reasons
 
 
@@ -205,13 +210,13 @@ def test_configs_of_client_metrics_are_read_from_brokers(quorum, spark):
     seen, results, here = copied_by_the_role(quorum)
     run, reasons, _logs = compared(quorum, seen, results, here)
     assert not reasons and not run.result["differences"], run.story()
-    served = next(one for one in run.result["comparisons"] if one["right"] == "broker:1")
+    served = next(comparison for comparison in run.result["comparisons"] if comparison["right"] == "broker:1")
     assert served["counts"]["config"]["match"] == served["counts"]["config"]["read"] == 1
 
 
 def test_a_voter_that_lags_or_cannot_be_reached_is_named(quorum, spark):
     leader = described(quorum)["leader_id"]
-    lagging, lost = (one for one in quorum.controllers if one != leader)
+    lagging, lost = (controller for controller in quorum.controllers if controller != leader)
     quorum.controllers[lagging].kill()
     mark = described(quorum)["high_watermark"]
     servers.wait_for(lambda: described(quorum)["high_watermark"] > mark + 20, 60, "records without the voter")

@@ -143,7 +143,7 @@ def test_documents_name_no_variable_that_does_not_exist():
 def test_documents_need_no_file_that_the_tarball_lacks(path):
     ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
     text = path.read_text(encoding="utf-8")
-    for name in (one for one in ignored if not one.startswith((".", "*"))):
+    for name in (pattern for pattern in ignored if not pattern.startswith((".", "*"))):
         assert not re.search(rf"\]\((\.\./)*{re.escape(name)}\b", text), f"a link to {name}"
     assert "requirements.in" not in text
 

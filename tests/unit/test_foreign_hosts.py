@@ -26,7 +26,7 @@ def host(tmp_path, text, cluster_id=FOREIGN, node_id=3001):
     (tmp_path / "data" / "orders-0").mkdir(parents=True)
     (tmp_path / "data" / "orders-0" / "00000000000000000000.log").write_text("records")
     (tmp_path / "data" / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
-    directory = host_state.directory(str(tmp_path / "state"), OWN)
+    directory = host_state.make_directory(str(tmp_path / "state"), OWN)
     lock = {"number": 1, "run": RUN, "direction": "back", "user": "u", "host": "h", "since": 1.0, "closed": False}
     host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), lock)
     pathlib.Path(directory, host_state.LOCK).touch()
@@ -62,7 +62,7 @@ def options(tmp_path, module):
 
 
 def contents(path):
-    return {str(one): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
+    return {str(file): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 @pytest.mark.parametrize("module", ["service_stop", "run_lock", "controller_wipe", "node_restart"])

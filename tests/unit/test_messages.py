@@ -57,9 +57,9 @@ def test_an_id_is_in_a_text_once_and_at_its_end(texts):
     """`texts` are read from literals, so this is true of each of them in the code."""
     for path in messages.sources():
         for _node, template in messages._templates(ast.parse(path.read_text(encoding="utf-8"))):
-            if message_ids.of(template) and "\n" not in template:
+            if message_ids.find_ids(template) and "\n" not in template:
                 assert re.search(r"\(QS-[A-Z]+-\d{3}\)$", template), f"{path}: {template}"
-                assert len(message_ids.of(template)) == 1, f"{path}: {template}"
+                assert len(message_ids.find_ids(template)) == 1, f"{path}: {template}"
     assert len(texts) > 700
 
 
@@ -90,7 +90,7 @@ def fifth():
 def test_a_message_without_an_id_is_found_in_each_kind_of_place():
     said = messages._said(ast.parse(COLLECTED), checks=False)
     templates = [text for _node, value in said for _part, text in messages._templates(ast.Expression(value))]
-    assert {text for text in templates if messages.has_words(text) and not message_ids.of(text)} == {
+    assert {text for text in templates if messages.has_words(text) and not message_ids.find_ids(text)} == {
         "… is too much: take less",
         "it does not go on …",
         "… was found",
@@ -137,24 +137,24 @@ def test_texts_are_of_playbooks_roles_modules_and_spark(texts):
     ],
 )
 def test_all_ids_are_at_the_end_once(text, ended):
-    assert message_ids.at_end(text) == ended == message_ids.at_end(message_ids.at_end(text))
+    assert message_ids.move_to_end(text) == ended == message_ids.move_to_end(message_ids.move_to_end(text))
 
 
 def test_a_text_without_an_id_gets_the_one_given():
-    assert message_ids.at_end("template error", message_ids.NO_ID) == "template error (QS-HOST-001)"
-    assert message_ids.at_end("a (QS-A-001)", message_ids.NO_ID) == "a (QS-A-001)"
-    assert message_ids.at_end("", message_ids.NO_ID) == ""
+    assert message_ids.move_to_end("template error", message_ids.NO_ID) == "template error (QS-HOST-001)"
+    assert message_ids.move_to_end("a (QS-A-001)", message_ids.NO_ID) == "a (QS-A-001)"
+    assert message_ids.move_to_end("", message_ids.NO_ID) == ""
 
 
 def test_a_command_that_is_pasted_with_its_id_does_not_run(tmp_path):
-    command = message_ids.at_end(f"touch {tmp_path}/ran && touch {tmp_path}/ran", message_ids.NO_ID)
+    command = message_ids.move_to_end(f"touch {tmp_path}/ran && touch {tmp_path}/ran", message_ids.NO_ID)
     ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
     assert ended.returncode == 2 and "syntax error" in ended.stderr and not list(tmp_path.iterdir())
 
 
 def test_a_sentence_goes_on_after_a_message():
-    assert message_ids.unended("It is. (QS-A-001)") == "It is (QS-A-001)"
-    assert message_ids.unended(" It is. ") == "It is"
+    assert message_ids.drop_full_stop("It is. (QS-A-001)") == "It is (QS-A-001)"
+    assert message_ids.drop_full_stop(" It is. ") == "It is"
 
 
 def test_masking_keeps_ids_and_a_secret_hides_none():
@@ -167,8 +167,8 @@ def test_a_run_knows_its_refusals_by_their_id():
         {"kind": "event", "name": "failed", "host": "b1", "task": "Restart", "reason": "disk full. (QS-HOST-001)"}
     ]
     refused = run_outcome.refusal(events, "a step", ["b1"])
-    assert message_ids.of(refused) == ["QS-HOST-001", run_outcome.REFUSED] and run_outcome.is_refusal(refused)
-    assert run_outcome.is_refusal(message_ids.at_end(mask(refused), message_ids.NO_ID))
+    assert message_ids.find_ids(refused) == ["QS-HOST-001", run_outcome.REFUSED] and run_outcome.is_refusal(refused)
+    assert run_outcome.is_refusal(message_ids.move_to_end(mask(refused), message_ids.NO_ID))
     # the failure itself, and one that quotes a refusal
     assert not run_outcome.is_refusal("disk full. (QS-HOST-001)")
     assert not run_outcome.is_refusal(f"{refused}: b2 (QS-RUN-004)") and not run_outcome.is_refusal(None)

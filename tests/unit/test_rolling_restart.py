@@ -45,7 +45,7 @@ class Module:
 
 
 def admit(facts, kind="kraft", batch=("b1",), **more):
-    return rolling_restart.awaited(Module(facts, kind, list(batch), **more))
+    return rolling_restart.await_batch(Module(facts, kind, list(batch), **more))
 
 
 def unresponsive(facts, host, state):
@@ -109,7 +109,7 @@ def test_the_phase_is_required_for_a_start_as_well():
 def test_a_token_for_a_stuck_leader_permits_that_leaders_restart_alone(monkeypatch):
     facts = recorded.facts("reverting_migration_gone")
     partition(facts, ids(facts, "b1", "b2"), ids(facts, "b2"))
-    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b2"}))
+    monkeypatch.setattr(rolling_restart, "choose_stuck_leader", lambda *_given: ([], {"host": "b2"}))
     result = admit(facts, "zk")
     assert result["done"] and result["first"] == {"host": "b2"} and list(result["gate_token"]["hosts"]) == ["b2"]
 
@@ -120,7 +120,7 @@ def test_a_batch_of_two_controllers_is_rejected():
 
 
 def caught_up(facts):
-    facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
+    facts["quorum"]["high_watermark"] = min(voter["log_end_offset"] for voter in facts["quorum"]["voters"])
     return facts
 
 
@@ -194,8 +194,8 @@ def test_a_broker_that_trails_keeps_the_next_one_up():
     facts = recorded.facts("hybrid")
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     (number,) = ids(facts, "b2")
-    for one in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
-        one["caught_up_ms"] = 1_795_000_000_000 - (60_000 if one["id"] == number else 0)
+    for replica in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
+        replica["caught_up_ms"] = 1_795_000_000_000 - (60_000 if replica["id"] == number else 0)
     assert admit(facts)["troubles"][0].startswith(f"broker {number} has not caught up with the quorum's leader for")
 
 
@@ -218,16 +218,16 @@ def test_a_controller_is_not_stopped_while_a_partition_is_offline():
 def together(facts, **given):
     module = Module(facts, None, [], state="batches")
     module.params.update({"canary": None, "concurrency": 3, "since": 0, "ready": [], **given})
-    return rolling_restart.together(module)
+    return rolling_restart.find_together(module)
 
 
 def racked(facts, racks=()):
     """Give brokers these racks, and no other ones, in their registrations."""
     for node in facts["nodes"].values():
-        for number, one in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
-            one["rack"] = dict(racks).get(number)
-    for number, one in (facts["zookeeper"].get("broker_ids") or {}).items():
-        one["rack"] = dict(racks).get(number)
+        for number, broker in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
+            broker["rack"] = dict(racks).get(number)
+    for number, broker in (facts["zookeeper"].get("broker_ids") or {}).items():
+        broker["rack"] = dict(racks).get(number)
     return facts
 
 
@@ -236,7 +236,7 @@ def test_brokers_that_share_no_partition_are_in_one_batch_and_controllers_are_no
     found = together(facts)
     assert found["brokers"]["batches"] == [["b1", "b2", "b3"]]
     assert [len(batch) for batch in found["controllers"]["batches"]] == [1] * len(found["controllers"]["batches"])
-    leader = next(host for host, one in facts["nodes"].items() if one["node_id"] == facts["quorum"]["leader_id"])
+    leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
     assert found["controllers"]["batches"][-1] == [leader]
 
 
@@ -280,13 +280,13 @@ def test_batches_cannot_be_planned_without_metadata_or_for_a_wrong_canary():
 
 @pytest.fixture
 def unmoved(monkeypatch):
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: [])
 
 
 def in_sync(facts, *isr):
     facts = partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, *(isr or ("b1", "b2", "b3"))))
-    for one in facts["quorum"].get("voters", []) + facts["quorum"].get("observers", []):
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in facts["quorum"].get("voters", []) + facts["quorum"].get("observers", []):
+        replica["caught_up_ms"] = 1_795_000_000_000
     return facts
 
 
@@ -305,11 +305,11 @@ def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):
     facts = in_sync(recorded.facts("hybrid"))
     module = Module(facts, "kraft", ["b1", "b2"])
     module.known_min_isr = {"orders": 2}
-    result = rolling_restart.awaited(module)
+    result = rolling_restart.await_batch(module)
     assert not result["done"] and "gate_token" not in result
     assert result["troubles"][0].startswith("the batch cannot stop at once: orders-0 (1 of 3 replicas in sync left")
     module.params["batch"] = ["b1"]
-    assert rolling_restart.awaited(module)["done"]
+    assert rolling_restart.await_batch(module)["done"]
 
 
 def test_a_broker_that_died_outside_of_the_batch_keeps_the_whole_batch_up(unmoved):
@@ -339,7 +339,7 @@ def test_the_last_brokers_in_migration_mode_do_not_restart_at_once(down, unmoved
 def test_a_stuck_leader_is_restarted_before_a_batch_of_several_and_never_with_it(monkeypatch, unmoved):
     facts = recorded.facts("reverting_migration_gone")
     partition(facts, ids(facts, "b1", "b3"), ids(facts, "b3"))
-    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b3"}))
+    monkeypatch.setattr(rolling_restart, "choose_stuck_leader", lambda *_given: ([], {"host": "b3"}))
     result = admit(facts, "zk", ["b1", "b2"])
     assert result["done"] and result["first"] == {"host": "b3"} and list(result["gate_token"]["hosts"]) == ["b3"]
     with pytest.raises(Failed, match="b3 takes no replica back in sync, and restarts alone"):
@@ -352,8 +352,8 @@ def test_a_stuck_leader_is_restarted_before_a_batch_of_several_and_never_with_it
 def plain(facts, *batch, in_flight=(), monkeypatch=None):
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", list(batch))
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: list(in_flight))
-    return rolling_restart.awaited(module)
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: list(in_flight))
+    return rolling_restart.await_batch(module)
 
 
 def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):
@@ -389,7 +389,7 @@ class Admin:
         self.partitions = {("t", 0): None}
 
     def configs(self, resources, _keys):
-        return {one: values for one, values in self.configured.items() if one in resources}
+        return {resource: values for resource, values in self.configured.items() if resource in resources}
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch)
     def configs(self, resources, _keys):
         if (4, "1") in resources:
             raise rolling_restart.WireError("b1:9092", "no answer")
-        return {one: values for one, values in self.configured.items() if one in resources}
+        return {resource: values for resource, values in self.configured.items() if resource in resources}
 
     monkeypatch.setattr(Admin, "configs", configs)
     module = Module(recorded.facts("zk"), "restart_broker", [], "planned")
@@ -465,11 +465,11 @@ def test_a_plan_of_hours_ago_says_nothing_about_min_isr(kind, monkeypatch, unmov
     """An operator has raised min.insync.replicas since the plan was made."""
     facts = in_sync(recorded.facts("zk" if kind == "restart_broker" else "hybrid"))
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
-    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+    monkeypatch.setattr(rolling_restart, "check_reassignments", lambda _module: [])
     module = Module(facts, kind, ["b1", "b2"])
     module.params["plan"] = {"min_isr": {"orders": 1}}
     module.known_min_isr = {"orders": 2}
-    assert any("orders-0" in text for text in rolling_restart.awaited(module)["troubles"])
+    assert any("orders-0" in text for text in rolling_restart.await_batch(module)["troubles"])
 
 
 @pytest.mark.parametrize("name", ["zk", "finalized"])
@@ -477,10 +477,10 @@ def test_a_run_without_a_batch_settles_in_the_brokers_health(name):
     facts = in_sync(recorded.facts(name))
     module = Module(facts, "restart_controller", [], "settled")
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
-    result = rolling_restart.awaited(module)
+    result = rolling_restart.await_batch(module)
     assert result["done"], result["troubles"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2"))
-    assert not rolling_restart.awaited(Module(facts, "restart_broker", [], "settled"))["done"]
+    assert not rolling_restart.await_batch(Module(facts, "restart_broker", [], "settled"))["done"]
 
 
 def dead(facts, host):

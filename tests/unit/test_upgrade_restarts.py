@@ -39,7 +39,7 @@ PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
 PINNED = {"inter.broker.protocol.version": "3.7"}
 BOUND_S = 30
 
-# What a release's start script runs: kafka.Kafka is how node.process knows a Kafka
+# What a release's start script runs: kafka.Kafka is how node.find_process knows a Kafka
 _NODE = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_given: sys.exit(0))
@@ -68,7 +68,7 @@ class Node:
         else:
             self.install(self.home, OLD)
         self.state_dir = directory / "state"
-        lock = os.path.join(host_state.directory(str(self.state_dir), "cluster"), host_state.RUN_LOCK)
+        lock = os.path.join(host_state.make_directory(str(self.state_dir), "cluster"), host_state.RUN_LOCK)
         host_state.write_json(lock, {"number": 1, "run": "r", "closed": False})
 
     def install(self, home, version, broken=False):
@@ -136,7 +136,7 @@ class Node:
         return os.path.basename(os.readlink(self.home))
 
     def version(self):
-        return home_link.running_version("kafka")
+        return home_link.read_running_version("kafka")
 
     @property
     def record(self):
@@ -173,7 +173,7 @@ class Node:
 
     def ended(self):
         """Wait until the worker has ended or is gone; return the record."""
-        until(lambda: not host_state.held(str(self.state_dir / "cluster")))
+        until(lambda: not host_state.is_held(str(self.state_dir / "cluster")))
         return self.record
 
     def steps(self):
@@ -198,11 +198,11 @@ def made(tmp_path, monkeypatch):
         for name in ("state", "begin"):
             monkeypatch.setattr(service, name, getattr(node, name))
         monkeypatch.setattr(service, "runs_systemd", lambda: False)
-        monkeypatch.setattr(service, "runs", lambda _unit: False)
-        monkeypatch.setattr(own_node, "running_mode", node.mode)
-        monkeypatch.setattr(own_node, "registration", lambda *_given: {})
+        monkeypatch.setattr(service, "is_running", lambda _unit: False)
+        monkeypatch.setattr(own_node, "read_running_mode", node.mode)
+        monkeypatch.setattr(own_node, "read_registration", lambda *_given: {})
         monkeypatch.setattr(
-            own_zookeeper, "gather", lambda _values, timeout=10: {"brokers": ["2"] if node.mode() else []}
+            own_zookeeper, "collect", lambda _values, timeout=10: {"brokers": ["2"] if node.mode() else []}
         )
         node.start()
         assert node.version() == OLD
@@ -324,7 +324,7 @@ def test_a_repair_gives_no_earlier_release_back_once_the_cluster_uses_a_newer_ve
 
 def test_a_repair_gives_no_earlier_release_back_once_metadata_version_was_raised(made, killed, monkeypatch):
     levels = {"metadata.version": 21}
-    monkeypatch.setattr(own_node, "own_log", lambda _values: {"features": dict(levels)})
+    monkeypatch.setattr(own_node, "read_own_log", lambda _values: {"features": dict(levels)})
     node = made()
     lives = killed("start")
     assert node.upgrade()["earlier"]["levels"]["metadata.version"] == 21
@@ -343,7 +343,7 @@ def test_a_link_that_was_switched_ahead_goes_back_to_what_the_process_runs(made)
     found = home_link.read(str(node.home), str(node.directory / f"kafka-{NEW}"), "kafka", str(node.file))
     assert found["running"] == {"path": str(node.directory / f"kafka-{OLD}"), "version": OLD, "exists": True}
     assert kafka_homes.refusals("b2", OLD, found, NEW, must=True) == []
-    assert kafka_homes.ahead({"b2": found})["b2"]["runs"].endswith(OLD)
+    assert kafka_homes.find_switched_ahead({"b2": found})["b2"]["runs"].endswith(OLD)
     record = node.upgrade()
     assert record["outcome"] == "reverted" and node.version() == OLD, record["message"]
     assert node.target() == f"kafka-{OLD}"
@@ -417,9 +417,9 @@ def test_a_restart_of_a_migration_never_reverts_to_what_an_upgrade_had(made, kil
     node.upgrade()
     lives()
     directory = str(node.state_dir / "cluster")
-    assert auto_revert.left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
-    for kind in [one.name for one in transitions.KINDS.values() if not one.is_plain]:
-        assert auto_revert.left(node.spec(kind=kind), directory) == auto_revert.Earlier()
+    assert auto_revert.find_left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
+    for kind in [kind_row.name for kind_row in transitions.KINDS.values() if not kind_row.is_plain]:
+        assert auto_revert.find_left(node.spec(kind=kind), directory) == auto_revert.Earlier()
 
 
 # The hook -------------------------------------------------------------------------------------------------------------

@@ -230,7 +230,7 @@ class Run:
         self.require_known()
         for host, server in found.items():
             if server["mode"] != "observer" or list(
-                ensemble_cut.leftovers(host.name, server["state"], server["rules"], server["works"])
+                ensemble_cut.find_leftovers(host.name, server["state"], server["rules"], server["works"])
             ):
                 raise Ended(f"{host.name} is not ready: {server}")
         try:
@@ -255,8 +255,8 @@ class Run:
         self.require(answers)
         last = {host.name: answer.value["last"] for host, answer in answers.items()}
         yield from self.check(last, DEADLINE_S - (self.world.now - began))
-        order = kafka_writes.by_progress(last)
-        first = ensemble_cut.first_to_start(order, last, len(self.world.hosts))
+        order = kafka_writes.sort_by_progress(last)
+        first = ensemble_cut.choose_first(order, last, len(self.world.hosts))
         answers = yield from self.everywhere(
             lambda host: ordered(self.name, "promote", {"zxids": last, "first": first}, PROMOTIONS, 10)
         )
@@ -278,7 +278,7 @@ class Run:
             for zxid, kind in enumerate(self.world.source, 1)
             if zxid > least and kind != "t"
         ]
-        lacking = kafka_writes.lacking(writes, last, cut, len(self.world.source))
+        lacking = kafka_writes.find_lacking(writes, last, cut, len(self.world.source))
         if self.world.now >= until:
             raise Ended("the check came too late")
         if not all(of.is_complete for of in lacking.values()):
@@ -360,7 +360,7 @@ def ordered(cut_id: str, name: str, more: dict, good: tuple, seconds: float) -> 
 def join() -> Any:
     """Do what zk_observer_join does."""
     if (yield ("next_config_of",)) != OBSERVER:
-        if (yield ("has_data",)):  # zk_observer._of_data
+        if (yield ("has_data",)):  # zk_observer._check_data
             raise CutError("this host has data, and is no observer of the source")
         yield ("stop_server",)
         yield ("write_observer_config",)

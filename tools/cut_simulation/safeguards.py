@@ -120,16 +120,16 @@ def with_a_part_taken_for_all(patch: Patch) -> None:
         accepted = [state for state in states.values() if state in (PROMOTING, PROMOTED)]
         return ensemble_move.FINISH if accepted else ensemble_move.JOIN
 
-    patch(ensemble_move, "standing", standing)
+    patch(ensemble_move, "locate_move", standing)
 
 
 def with_an_unknown_host_taken_for_promoted(patch: Patch) -> None:
     """A host that is dead counts as one that accepted its promotion."""
 
-    def standing(states: Any, unknown: bool = False, real=ensemble_move.standing):
+    def standing(states: Any, unknown: bool = False, real=ensemble_move.locate_move):
         return real(states)
 
-    patch(ensemble_move, "standing", standing)
+    patch(ensemble_move, "locate_move", standing)
 
 
 def without_a_look_at_the_log(patch: Patch) -> None:
@@ -154,7 +154,7 @@ def with_a_dead_host_that_brokers_know(patch: Patch) -> None:
 
 def with_old_files_that_return(patch: Patch) -> None:
     """A host that was left out as dead is a part of the ensemble again with what it had."""
-    patch(ensemble_move, "_returned", lambda read: [])
+    patch(ensemble_move, "_find_returned", lambda read: [])
 
 
 def noticed(safeguard: Callable[[Patch], None], schedules: int) -> int | None:

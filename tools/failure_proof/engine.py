@@ -77,7 +77,7 @@ def prepare(home: Path) -> None:
         "pid": 1,
         "started": boundary.Run.token,
     }
-    process_identity.alive = lambda other: (other or {}).get("started") == boundary.Run.token if other else None
+    process_identity.is_alive = lambda other: (other or {}).get("started") == boundary.Run.token if other else None
     gates.TOKEN_LIFE_S = math.inf  # a run waits for the cases that fork off it
     report.write = lambda _artifacts: None  # the HTML report, which decides nothing and takes a third of the time
     run_play = manager.TaskQueueManager.run

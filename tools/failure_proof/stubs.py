@@ -46,7 +46,7 @@ def unregister(world: World, broker: int) -> bool:
 
 
 def features(world: World) -> dict[str, Any]:
-    """Return the features of every node (admin.features.gather)."""
+    """Return the features of every node (admin.features.collect)."""
     finalized = {"metadata.version": world.state()["metadata_version"]}
     served = {"supported": {"metadata.version": [1, 25]}, "finalized": finalized, "epoch": 5}
     nodes = {}
@@ -159,7 +159,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
         "revived": [],
         "later": [],
         "pending_deletions": [],
-        "needed": restore_plan.needed(facts, seen, 0 if restored else 3),
+        "needed": restore_plan.is_needed(facts, seen, 0 if restored else 3),
         "unread": {},
         "missing": {} if restored else {"topics": 3},
         "completed": {},
@@ -167,7 +167,7 @@ def zk_restore(world: World, _host: str, args: dict[str, Any], check: bool) -> d
     }
     if args["state"] == "planned" or check:
         return {"changed": args["state"] != "planned", **result}
-    troubles = restore_plan.not_at_rest(facts)
+    troubles = restore_plan.check_at_rest(facts)
     if troubles:
         return {"failed": True, "msg": f"{'; '.join(troubles)}. Nothing was restored."}
     with world.changing() as state:
@@ -282,7 +282,7 @@ def zk_cut_check(_world: World, _host: str, args: dict[str, Any], _check: bool) 
 def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     readers = args.get("readers") or [""]
     server = {"mode": "leader", "zxid": ZXID}
-    found = ensemble_cut.not_ready(args["hosts"], {"s1": server}, {})
+    found = ensemble_cut.check_ready(args["hosts"], {"s1": server}, {})
     if found:
         return {"failed": True, "msg": f"{'; '.join(finding.seen for finding in found)}. Nothing was changed."}
     times = {"deadline_s": 120.0, "estimate_s": 2.0, "start_s": 4.0, "timeout_ms": 18000}

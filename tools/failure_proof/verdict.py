@@ -278,14 +278,16 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
         found.append("the journal does not say that the run failed")
     lost = {call["target"] for call in injected if call["injected"] in (UNREACHABLE, UNREACHABLE_AFTER)}
     journaled = {
-        event["host"] for event in events if event["name"] == "failed" and event.get("reason") == run_outcome.lost()
+        event["host"]
+        for event in events
+        if event["name"] == "failed" and event.get("reason") == run_outcome.explain_lost()
     }
     if journaled - lost:
         found.append(f"the journal says of {', '.join(sorted(journaled - lost))} that it was lost")
     for host, lock in sorted(locks(world).items()):
         if host not in held or lock.get("run") != run:
             continue
-        if run_lock.ended_well(lock):
+        if run_lock.has_ended_well(lock):
             found.append(f"the run lock of {host} says that the run ended well")
         elif ends_itself and not lock["closed"] and host not in lost | unclosed:
             found.append(f"the run lock of {host} is left open")

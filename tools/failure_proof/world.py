@@ -326,7 +326,7 @@ class World:
     # Answers --------------------------------------------------------------------------------------------------------
 
     def service(self, name: str) -> dict[str, Any]:
-        """Return a host's service, as host.service.state does."""
+        """Return a host's service, as host.service.read_state does."""
         service = self.state()["services"][name]
         unit = "kafka.service" if name in BROKERS else "kafka-controller.service"
         return {
@@ -425,7 +425,7 @@ class World:
         }
 
     def zookeeper(self) -> dict[str, Any]:
-        """Return ZooKeeper's znodes of the migration (probes.zookeeper.zookeeper.migration_znodes, with `reached`)."""
+        """Return ZooKeeper's znodes of the migration (zookeeper.zookeeper.read_migration_znodes, with `reached`)."""
         state = self.state()
         seen, leader = state["zookeeper"], state["quorum"]["leader"]
         kraft, offset = seen["owner"] == "kraft", seen["migration"]
@@ -469,7 +469,7 @@ class World:
         }
 
     def quorum(self) -> dict[str, Any]:
-        """Return DescribeQuorum of the quorum's leader (probes.cluster.cluster.quorum)."""
+        """Return DescribeQuorum of the quorum's leader (probes.cluster.cluster.read_quorum)."""
         state, now = self.state(), int(time.time() * 1000)
         if not state["quorum"]["leader"]:
             return {"reached": False, "error": "connection refused: nothing listens there"}

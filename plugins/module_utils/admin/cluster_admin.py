@@ -74,14 +74,14 @@ class ClusterAdmin:
         try:
             head, topics = broker_requests.read_metadata(answer)
             partitions = {
-                (topic["name"], one["partitionIndex"]): {
-                    "leader": one["leaderId"],
-                    "replicas": one["replicaNodes"],
-                    "isr": one["isrNodes"],
+                (topic["name"], partition["partitionIndex"]): {
+                    "leader": partition["leaderId"],
+                    "replicas": partition["replicaNodes"],
+                    "isr": partition["isrNodes"],
                 }
                 for topic in topics
                 if not topic["errorCode"]
-                for one in topic["partitions"]
+                for partition in topic["partitions"]
             }
         except broker_requests.MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
@@ -92,7 +92,8 @@ class ClusterAdmin:
             )
         self.cluster_id = head["clusterId"]
         self.brokers = {
-            one["nodeId"]: (HostPort(one["host"], one["port"]), one["rack"] or None) for one in head["brokers"]
+            broker["nodeId"]: (HostPort(broker["host"], broker["port"]), broker["rack"] or None)
+            for broker in head["brokers"]
         }
         self._controller = head["controllerId"]
         self.partitions = partitions
@@ -103,13 +104,13 @@ class ClusterAdmin:
             admin_requests.LIST_REASSIGNMENTS, admin_requests.list_reassignments(int(_CHANGE_S * 1000))
         )
         return {
-            (topic["name"], one["partitionIndex"]): {
-                "replicas": one["replicas"],
-                "adding": one["addingReplicas"],
-                "removing": one["removingReplicas"],
+            (topic["name"], partition["partitionIndex"]): {
+                "replicas": partition["replicas"],
+                "adding": partition["addingReplicas"],
+                "removing": partition["removingReplicas"],
             }
             for topic in answer["topics"]
-            for one in topic["partitions"]
+            for partition in topic["partitions"]
         }
 
     def reassign(self, targets: Mapping[Partition, Sequence[int] | None]) -> Dict[Partition, KafkaError | None]:
@@ -118,9 +119,9 @@ class ClusterAdmin:
             admin_requests.ALTER_REASSIGNMENTS, admin_requests.alter_reassignments(targets, int(_CHANGE_S * 1000))
         )
         return {
-            (topic["name"], one["partitionIndex"]): self._error(admin_requests.ALTER_REASSIGNMENTS, one)
+            (topic["name"], partition["partitionIndex"]): self._error(admin_requests.ALTER_REASSIGNMENTS, partition)
             for topic in answer["responses"]
-            for one in topic["partitions"]
+            for partition in topic["partitions"]
         }
 
     def elect_preferred(self, partitions: Iterable[Partition]) -> Dict[Partition, KafkaError | None]:
@@ -128,9 +129,9 @@ class ClusterAdmin:
         request = admin_requests.ELECT_LEADERS
         answer = self._to_controller(request, admin_requests.elect_preferred(partitions, int(_CHANGE_S * 1000)))
         return {
-            (topic["topic"], one["partitionId"]): self._error(request, one)
+            (topic["topic"], partition["partitionId"]): self._error(request, partition)
             for topic in answer["replicaElectionResults"]
-            for one in topic["partitionResult"]
+            for partition in topic["partitionResult"]
         }
 
     def update_features(
@@ -140,7 +141,9 @@ class ClusterAdmin:
         body = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
         answer = self._to_controller(admin_requests.UPDATE_FEATURES, body, raising=False)
         request = admin_requests.UPDATE_FEATURES
-        return self._error(request, answer), {one["feature"]: self._error(request, one) for one in answer["results"]}
+        return self._error(request, answer), {
+            result["feature"]: self._error(request, result) for result in answer["results"]
+        }
 
     def configs(self, resources: Iterable[tuple], keys: Iterable[str] | None = None) -> Dict[tuple, Dict[str, str]]:
         """Return the values of all or of these keys that are set at each (resource type, name) itself. Defaults, and
@@ -151,16 +154,16 @@ class ClusterAdmin:
             answer = self._read(
                 address, broker_requests.DESCRIBE_CONFIGS, broker_requests.configs(listed, synonyms=False, keys=wanted)
             )
-            for one in answer["results"]:
-                error = self._error(broker_requests.DESCRIBE_CONFIGS, one, address)
-                resource = one["resourceType"], one["resourceName"]
+            for result in answer["results"]:
+                error = self._error(broker_requests.DESCRIBE_CONFIGS, result, address)
+                resource = result["resourceType"], result["resourceName"]
                 if error and error.code == UNKNOWN_TOPIC and resource[0] == admin_requests.TOPIC:
                     continue
                 if error:
                     raise error
                 found[resource] = {
                     config["name"]: config["value"]
-                    for config in one["configs"]
+                    for config in result["configs"]
                     if config["configSource"] == _own_source(*resource) and config["value"] is not None
                 }
         return found
@@ -172,7 +175,7 @@ class ClusterAdmin:
         for address, listed in self._by_broker(changes).items():
             try:
                 answer = self._read(
-                    address, request, admin_requests.alter_configs({one: changes[one] for one in listed})
+                    address, request, admin_requests.alter_configs({resource: changes[resource] for resource in listed})
                 )
             except messages.MessageError as error:  # such as a value that is too long for Kafka's encoding
                 errors.update(dict.fromkeys(listed, ProtocolError(address, f"not sent: {error}")))
@@ -180,10 +183,10 @@ class ClusterAdmin:
             except WireError as error:
                 errors.update(dict.fromkeys(listed, error))
                 continue
-            for one in answer["responses"]:
-                error_of_one = self._error(request, one, address)
+            for response in answer["responses"]:
+                error_of_one = self._error(request, response, address)
                 if error_of_one:
-                    errors[one["resourceType"], one["resourceName"]] = error_of_one
+                    errors[response["resourceType"], response["resourceName"]] = error_of_one
         return errors
 
     def sizes(self, broker_id: int, partitions: Iterable[Partition]) -> Dict[Partition, int]:
@@ -191,11 +194,11 @@ class ClusterAdmin:
         request = admin_requests.DESCRIBE_LOG_DIRS
         answer = self._read(self.brokers[broker_id][0], request, admin_requests.log_dirs(partitions))
         return {
-            (topic["name"], one["partitionIndex"]): one["partitionSize"]
+            (topic["name"], partition["partitionIndex"]): partition["partitionSize"]
             for directory in answer["results"]
             for topic in directory["topics"]
-            for one in topic["partitions"]
-            if not one["isFutureKey"]
+            for partition in topic["partitions"]
+            if not partition["isFutureKey"]
         }
 
     def versions(self, address: HostPort, security: Security) -> ApiVersions | WireError:

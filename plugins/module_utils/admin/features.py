@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
 
-def gather(
+def collect(
     admin: ClusterAdmin, client: Security, controller_client: Security, more: Iterable[HostPort], timeout: float
 ):
     """Return what features the cluster has.
@@ -27,14 +27,14 @@ def gather(
     "address", "supported": {feature: [lowest, highest]}, "finalized", "epoch"} or {"error"}}, voters_unknown: ids of
     voters that no answer covers}. `more`: addresses of controllers, for brokers that do not name them (before 3.9).
     """
-    listed = [(BROKER, one, found[0], client) for one, found in sorted(admin.brokers.items())]
+    listed = [(BROKER, broker_id, found[0], client) for broker_id, found in sorted(admin.brokers.items())]
     search = kafka_wire.describe_quorum_any([address for _role, _id, address, _security in listed], client, timeout)
     quorum = search.quorum
-    endpoints = {HostPort(*address): one for one, address in quorum.endpoints.items()} if quorum else {}
+    endpoints = {HostPort(*address): voter_id for voter_id, address in quorum.endpoints.items()} if quorum else {}
     for address in dict.fromkeys([*endpoints, *more]):
         listed.append((CONTROLLER, endpoints.get(address), address, controller_client))
     with ThreadPoolExecutor(max_workers=min(32, len(listed))) as pool:
-        answers = list(pool.map(lambda one: admin.versions(one[2], one[3]), listed))
+        answers = list(pool.map(lambda listed_node: admin.versions(listed_node[2], listed_node[3]), listed))
     nodes: Dict[str, Dict[str, Any]] = {}
     modes, migrating = set(), None
     for (role, node_id, address, _security), answer in zip(listed, answers):
@@ -54,15 +54,15 @@ def gather(
             "finalized": {feature: levels[1] for feature, levels in sorted(answer.finalized_features.items())},
             "epoch": answer.finalized_features_epoch,
         }
-    newest = max((one for one in nodes.values() if "epoch" in one), key=lambda one: one["epoch"], default={})
+    newest = max((node for node in nodes.values() if "epoch" in node), key=lambda node: node["epoch"], default={})
     return {
         "mode": _mode(modes, migrating),
-        "static_voters": all(one.directory_id is None for one in quorum.voters) if quorum else None,
+        "static_voters": all(voter.directory_id is None for voter in quorum.voters) if quorum else None,
         "migrating": migrating,
         "finalized": newest.get("finalized", {}),
         "epoch": newest.get("epoch", -1),
         "nodes": nodes,
-        "voters_unknown": _unknown(quorum, len(listed) - len(admin.brokers)),
+        "voters_unknown": _find_unknown_voters(quorum, len(listed) - len(admin.brokers)),
     }
 
 
@@ -73,14 +73,14 @@ def _mode(modes, migrating):
     return {(ZK,): "zookeeper", (KRAFT,): "kraft"}.get(tuple(modes), "unknown")
 
 
-def _unknown(quorum, asked):
+def _find_unknown_voters(quorum, asked):
     """Return the ids of voters of which no address is known; addresses that the task names make up for them."""
     if quorum is None or asked >= len(quorum.voters):
         return []
-    return sorted({one.id for one in quorum.voters} - set(quorum.endpoints))
+    return sorted({voter.id for voter in quorum.voters} - set(quorum.endpoints))
 
 
-def supported(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
+def supported_ranges(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
     """Return {node: {feature: Range}} of the nodes that answered."""
     return {
         name: {feature: Range(*levels) for feature, levels in node["supported"].items()}

@@ -26,9 +26,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
     Partition,
     Step,
     Throttle,
-    named,
+    format_partition,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
@@ -48,21 +48,21 @@ class RecordError(ValueError):
     """The record of throttles cannot be read or written."""
 
 
-def legacy(data: bytes | None) -> str | None:
+def describe_legacy(data: bytes | None) -> str | None:
     """Return what /admin/reassign_partitions asks for, in words; None if it does not exist."""
     if data is None:
         return None
     try:
-        found = reassignment.parsed(json.loads(data))
+        found = reassignment.parse(json.loads(data))
     except (ValueError, reassignment.ReassignmentError):
         return "its content is malformed"
-    return f"{len(found)} partitions ({shown(list(map(named, sorted(found))))})"
+    return f"{len(found)} partitions ({format_names(list(map(format_partition, sorted(found))))})"
 
 
 class Throttles:
     """The record of throttles in effect that this collection set on one cluster, from this host.
 
-    :ivar values: see reassignment.remembered
+    :ivar values: see reassignment.update_record
     :ivar partitions: the partitions for which they were set
     :ivar owner: {run, user, host, at}: who owns them, and since when; {} for none
     """
@@ -88,7 +88,7 @@ class Throttles:
 
         Raises RecordError."""
         with self._writable():
-            host_state.directory(self._state_dir, self._admin.cluster_id)
+            host_state.make_directory(self._state_dir, self._admin.cluster_id)
             path = os.path.join(self._directory, RECORD_LOCK)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
@@ -111,7 +111,7 @@ class Throttles:
 
     def foreign(self, steps: Iterable[Step]) -> List[Throttle]:
         """Return the throttles at the brokers and topics of these steps that the record does not have."""
-        return reassignment.foreign(self.values, self._current(self._resources(steps)))
+        return reassignment.find_foreign_throttles(self.values, self._current(self._resources(steps)))
 
     def throttle(self, steps: Iterable[Step], rate: int | None, mode: str) -> Dict[str, Any]:
         """Throttle these steps; return what was set. Call it while `exclusive`.
@@ -119,16 +119,16 @@ class Throttles:
         `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. Remove all of it, and raise, if
         some could not be set. Raises ReassignmentError where another host has set throttles since `foreign` was asked.
         """
-        moving = [one for one in steps if one.state != reassignment.DONE]
+        moving = [step for step in steps if step.state != reassignment.DONE]
         current = self._current(self._resources(moving))
-        others = reassignment.foreign(self.values, current)
+        others = reassignment.find_foreign_throttles(self.values, current)
         if others and mode == REFUSED:
             raise reassignment.ReassignmentError(
-                f"another host has just set throttles: {shown([str(one) for one in others])}. Nothing was changed. "
-                "Wait for the end of its move (QS-ADMIN-002)"
+                f"another host has just set throttles: {format_names([str(throttle) for throttle in others])}. Nothing "
+                "was changed. Wait for the end of its move (QS-ADMIN-002)"
             )
         others = others if mode == REMOVED else []
-        gone = {one[:3] for one in others}
+        gone = {throttle[:3] for throttle in others}
         base = {
             resource: {key: value for key, value in values.items() if (*resource, key) not in gone}
             for resource, values in current.items()
@@ -141,13 +141,13 @@ class Throttles:
                     changes.setdefault(resource, {})[key] = value
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
-            self.values = reassignment.remembered(self.values, ours, base)
-        self.own(one.partition for one in moving)
-        for one in others:
-            if one.key not in wanted.get((one.kind, one.name), {}):
-                changes.setdefault((one.kind, one.name), {})[one.key] = None
+            self.values = reassignment.update_record(self.values, ours, base)
+        self.own(step.partition for step in moving)
+        for throttle in others:
+            if throttle.key not in wanted.get((throttle.kind, throttle.name), {}):
+                changes.setdefault((throttle.kind, throttle.name), {})[throttle.key] = None
         for kind in (reassignment.TOPIC, reassignment.BROKER):
-            errors = self._alter({one: changes[one] for one in sorted(changes) if one[0] == kind})
+            errors = self._alter({changed: changes[changed] for changed in sorted(changes) if changed[0] == kind})
             if errors:
                 self.remove()
                 raise next(iter(errors.values()))
@@ -185,12 +185,12 @@ class Throttles:
 
         Call it while `exclusive`. The record stays if a value could not be restored. Raises WireError then.
         """
-        reachable = [one for one in self.values if self._alive(one)]
-        dead = [one for one in self.values if not self._alive(one)]
-        current = self._current({(one["type"], one["name"]) for one in reachable})
-        changes, left = reassignment.restored(reachable, current)
+        reachable = [throttle for throttle in self.values if self._alive(throttle)]
+        dead = [throttle for throttle in self.values if not self._alive(throttle)]
+        current = self._current({(throttle["type"], throttle["name"]) for throttle in reachable})
+        changes, left = reassignment.plan_throttle_removal(reachable, current)
         errors = self._alter(changes)
-        self.values = dead + [one for one in reachable if (one["type"], one["name"]) in errors]
+        self.values = dead + [throttle for throttle in reachable if (throttle["type"], throttle["name"]) in errors]
         if self.values:
             self.partitions = self.partitions if errors else []
             self._write()
@@ -200,11 +200,17 @@ class Throttles:
                 os.unlink(self._path)
         if errors:
             raise next(iter(errors.values()))
-        return left + [f"broker {one['name']} is not alive: {one['key']}; run again when it is" for one in dead]
+        return left + [
+            f"broker {throttle['name']} is not alive: {throttle['key']}; run again when it is" for throttle in dead
+        ]
 
     def recorded(self) -> Dict[str, Any]:
         """Return the record as it is written."""
-        return {"values": self.values, "partitions": [list(one) for one in self.partitions], "owner": self.owner}
+        return {
+            "values": self.values,
+            "partitions": [list(partition) for partition in self.partitions],
+            "owner": self.owner,
+        }
 
     def _load(self) -> None:
         found = host_state.read_json(self._path) or {}
@@ -217,29 +223,29 @@ class Throttles:
         self.partitions = list(map(tuple, found.get("partitions", [])))
         self.owner = found.get("owner", {})
 
-    def _alive(self, one: Mapping[str, Any]) -> bool:
-        return one["type"] != reassignment.BROKER or int(one["name"]) in self._admin.brokers
+    def _alive(self, throttle: Mapping[str, Any]) -> bool:
+        return throttle["type"] != reassignment.BROKER or int(throttle["name"]) in self._admin.brokers
 
     def _resources(self, steps: Iterable[Step]) -> Set[tuple]:
         """Return the resources at which a throttle slows these steps down: the brokers' default too."""
-        moving = [one for one in steps if one.state != reassignment.DONE]
-        brokers = {broker for one in moving for broker in (*one.has, *one.adding) if broker in self._admin.brokers}
+        moving = [step for step in steps if step.state != reassignment.DONE]
+        brokers = {broker for step in moving for broker in (*step.has, *step.adding) if broker in self._admin.brokers}
         found = {(reassignment.BROKER, str(broker)) for broker in brokers}
-        found |= {(reassignment.TOPIC, one.partition[0]) for one in moving}
+        found |= {(reassignment.TOPIC, step.partition[0]) for step in moving}
         return found | {(reassignment.BROKER, "")} if moving else found
 
     def _current(self, resources: Iterable[tuple]) -> Dict[tuple, Dict[str, str]]:
         known = {topic for topic, _number in self._admin.partitions}
-        there = [one for one in resources if one[0] == reassignment.BROKER or one[1] in known]
+        there = [resource for resource in resources if resource[0] == reassignment.BROKER or resource[1] in known]
         return self._admin.configs(there, reassignment.THROTTLES) if there else {}
 
     def _alter(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, Any]:
         """Set or delete values; return the errors by resource, without those of topics that were deleted meanwhile."""
         errors = self._admin.alter_configs(changes)
         return {
-            one: error
-            for one, error in errors.items()
-            if one[0] != reassignment.TOPIC or getattr(error, "code", None) != UNKNOWN_TOPIC
+            resource: error
+            for resource, error in errors.items()
+            if resource[0] != reassignment.TOPIC or getattr(error, "code", None) != UNKNOWN_TOPIC
         }
 
     @contextlib.contextmanager
@@ -271,10 +277,11 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     """
     if not found or mode == REMOVED:
         return None
-    listed, flying = shown([str(one) for one in found]), list(unknown)
+    listed, flying = format_names([str(throttle) for throttle in found]), list(unknown)
     if mode == RESTORED and flying:
         return (
-            f"{len(flying)} partitions are in flight ({shown(list(map(named, sorted(flying))))}) under throttles that "
+            f"{len(flying)} partitions are in flight ({format_names(list(map(format_partition, sorted(flying))))}) "
+            "under throttles that "
             f"this host has not set: {listed}. Throttles of that move would have no owner if they were restored after "
             "it. Wait for its end (QS-ADMIN-002)"
         )
@@ -282,19 +289,19 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
         return None
     return (
         f"{len(found)} throttles are set that this host has not set: {listed}. If they are of a move, wait for its "
-        f"end. To remove them: {reassignment.removal(found, bootstrap)}. To move under them and restore them, set "
-        "foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them "
+        f"end. To remove them: {reassignment.removal_commands(found, bootstrap)}. To move under them and restore them, "
+        "set foreign_throttles: restored (reassign_foreign_throttles of the playbook); removed takes them "
         "over (QS-ADMIN-002)"
     )
 
 
-def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
+def read_throttled_configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
     """Return the throttles that are set at live brokers, at the brokers' default and at topics, and why some could not
     be read: a broker that hangs must not hide those of the others."""
     found: Dict[tuple, Dict[str, str]] = {}
     unread = []
     topics = {(reassignment.TOPIC, topic) for topic, _number in admin.partitions} | {(reassignment.BROKER, "")}
-    for resources in (topics, *({(reassignment.BROKER, str(one))} for one in sorted(admin.brokers))):
+    for resources in (topics, *({(reassignment.BROKER, str(broker_id))} for broker_id in sorted(admin.brokers))):
         try:
             found.update(admin.configs(resources, reassignment.THROTTLES))
         except WireError as error:
@@ -305,7 +312,10 @@ def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]
 def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:
     """Cancel reassignments; return each one's error. One that ended meanwhile is no error."""
     results = admin.reassign(dict.fromkeys(partitions))
-    return {one: str(error) if error and error.code != _NO_REASSIGNMENT else None for one, error in results.items()}
+    return {
+        partition: str(error) if error and error.code != _NO_REASSIGNMENT else None
+        for partition, error in results.items()
+    }
 
 
 def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:
@@ -358,21 +368,30 @@ def wait(
         error, flying = "", {}
         try:
             admin.refresh()
-            flying = {one: moving for one, moving in admin.in_flight().items() if one in targets}
+            flying = {partition: moving for partition, moving in admin.in_flight().items() if partition in targets}
             seen = progress(admin, flying)
         except WireError as failed:
             error = str(failed)
         now = time.time()
         if not error:
-            replicas = {one: admin.partitions[one]["replicas"] for one in targets if one in admin.partitions}
+            replicas = {
+                partition: admin.partitions[partition]["replicas"]
+                for partition in targets
+                if partition in admin.partitions
+            }
             sight = watch.see(now, targets, replicas, flying, seen)
-            common = {"waited_s": round(now - watch.began, 3), "progress": seen, "gone": list(map(named, sight.gone))}
+            common = {
+                "waited_s": round(now - watch.began, 3),
+                "progress": seen,
+                "gone": list(map(format_partition, sight.gone)),
+            }
             if sight.done and not sight.elsewhere:
                 return {"done": True, **common}
             if sight.done:
                 first = sight.elsewhere[0]
                 raise Stalled(
-                    f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {named(first)} has "
+                    f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {format_partition(first)} "
+                    "has "
                     f"{replicas[first]}, and {list(targets[first])} was asked for. Someone has cancelled or changed "
                     f"it. Last seen: {watch.text}. Run again to move it (QS-ADMIN-006)"
                 )

@@ -25,12 +25,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.cu
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble import units
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.rules import (
     block,
+    count_rules,
+    find_missing,
     insert,
     is_blocked,
-    missing,
     read_rules,
     remove,
-    rules_left,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.state import (
     FENCE,
@@ -44,11 +44,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.state i
     TAKEN_BACK,
     VERIFIED,
     is_verified,
-    moves,
+    is_worker_running,
+    read_moves,
     read_record,
-    state_of,
-    taken_back_without,
-    works,
+    read_state,
+    read_taken_back_without,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_log
@@ -65,7 +65,7 @@ STOP_S = 60
 class Effects:
     """What a step of core.ensemble.cut_host does on this host.
 
-    `spec`: the module's options and `steps.prepared`. `directory`: of the cut's files; `worker`: the name of the module
+    `spec`: the module's options and `steps.prepare`. `directory`: of the cut's files; `worker`: the name of the module
     whose `resume` is the worker's entry.
     """
 
@@ -103,7 +103,7 @@ class Effects:
         self._lock.close()
 
     def state(self) -> str:
-        return state_of(self.directory)
+        return read_state(self.directory)
 
     def set_state(self, after: str) -> None:
         self._write(STATE, f"{after}\n")
@@ -143,16 +143,16 @@ class Effects:
         self._write(VERIFIED, "")
 
     def moves(self) -> int:
-        return moves(self.directory)
+        return read_moves(self.directory)
 
     def set_moves(self, number: int) -> None:
         host_state.write_json(self._path(MOVES), {"moves": number})
 
     def taken_back_without(self) -> List[str]:
-        return taken_back_without(self.directory)
+        return read_taken_back_without(self.directory)
 
     def set_taken_back_without(self, hosts: List[str]) -> None:
-        if hosts or taken_back_without(self.directory):
+        if hosts or read_taken_back_without(self.directory):
             host_state.write_json(self._path(TAKEN_BACK), {"hosts": hosts})
 
     # --- rules
@@ -161,13 +161,13 @@ class Effects:
         insert(read_rules(self.spec[kind]))
 
     def missing(self, *kinds: str) -> bool:
-        return any(missing(read_rules(self.spec[kind])) for kind in kinds)
+        return any(find_missing(read_rules(self.spec[kind])) for kind in kinds)
 
     def remove(self, *comments: str) -> None:
         remove(*comments)
 
     def rules_left(self, *comments: str) -> int:
-        return rules_left(*comments)
+        return count_rules(*comments)
 
     def block(self) -> None:
         block(self.spec["ports"])
@@ -193,7 +193,7 @@ class Effects:
         units.disarm()
 
     def worker_runs(self) -> bool:
-        return works()
+        return is_worker_running()
 
     def kill_worker(self) -> None:
         units.stop_unit(f"{ensemble_cut.UNIT}.service")
@@ -207,16 +207,16 @@ class Effects:
     # --- the server
 
     def mode(self) -> str | None:
-        return own_zk_server.answer_of(self._values())
+        return own_zk_server.read_answer(self._values())
 
     def last(self) -> int:
-        return own_zk_server.last_zxid(self._values())
+        return own_zk_server.read_last_zxid(self._values())
 
     def _values(self) -> Mapping[str, str]:
-        return own_zk_server.values_of(self.spec["config_file"])
+        return own_zk_server.read_values(self.spec["config_file"])
 
     def server_active(self) -> bool:
-        return not restart_steps.is_stopped(service.state(self.name))
+        return not restart_steps.is_stopped(service.read_state(self.name))
 
     def stop_server(self) -> None:
         if self.server_active():
@@ -281,7 +281,7 @@ class Effects:
             transactions = zk_log.transactions(logs, last, snapshots)
             for write in kafka_writes.writes(transactions, self.spec["chroot"], {}):
                 if not write.ends_session:
-                    return kafka_writes.text_of(write)
+                    return kafka_writes.format_write(write)
         except zk_log.ZooKeeperFileError as error:
             exposed = "the fence was missing and " if record.get("exposed") else ""
             return f"{ensemble_move.UNKNOWN}, since {exposed}{error}" if exposed or by_log_alone else ""
@@ -298,7 +298,7 @@ class Effects:
 
     def followers(self) -> int:
         try:
-            return ensemble_cut.followers_of(own_zk_server.ask(self._values(), "mntr"))
+            return ensemble_cut.count_followers(own_zk_server.ask(self._values(), "mntr"))
         except OSError:
             return 0
 
@@ -306,7 +306,7 @@ class Effects:
         """Return how many voters follow another destination server in sync that says it is the leader, 0 if none
         does."""
         answers = _everywhere(_monitor, [HostPort(host, port) for host, port in self.spec["clients"]])
-        return max((ensemble_cut.followers_of(text) for text in answers if ensemble_cut.leads(text)), default=0)
+        return max((ensemble_cut.count_followers(text) for text in answers if ensemble_cut.is_leader(text)), default=0)
 
     def reached(self) -> List[str]:
         """Return the brokers that accept a connection from here."""
@@ -338,9 +338,9 @@ def heal_now(directory: str) -> None:
         units.run(["/bin/sh", script])
         return
     # a run ended before it wrote the script: there are no rules of this cut, and perhaps of an older one
-    if state_of(directory) not in ensemble_cut.ACCEPTED:
+    if read_state(directory) not in ensemble_cut.ACCEPTED:
         remove(*cut_host.ALL_RULES)
-        if state_of(directory) != NONE:
+        if read_state(directory) != NONE:
             safe_files.replace(os.path.join(directory, STATE), f"{ensemble_cut.HEALED}\n".encode(), 0o600)
 
 

@@ -77,22 +77,24 @@ def plan(given: Mapping[str, Any]) -> Plan:
             f"{config_file} does not exist. Install ZooKeeper on this host with a zoo.cfg that has dataDir and "
             "clientPort, or correct config_file (QS-ZKMOVE-001)"
         )
-    values = config_values.of_zookeeper(properties.parse(data, path=config_file))
+    values = config_values.parse_zoo_cfg(properties.parse(data, path=config_file))
     # before the leader's zxid, which must then be at least as new
     host = _host(given, values)
     source = _source(given, security, context)
-    targets = [one for one in _targets(source, destination, myid) if one["to"] not in map(str, given["dead_ids"])]
+    targets = [
+        target for target in _targets(source, destination, myid) if target["to"] not in map(str, given["dead_ids"])
+    ]
     host = host._replace(unreachable=paths.check_connectivity(targets, given["timeout"]))
     found = list(zk_observer.findings(host, source, myid, destination))
     if found:
-        raise JoinError(". ".join(sentences(one.seen, one.do) for one in found))
-    edits, dynamic_file, dynamic = zk_observer.changes(values, config_file, source.ensemble, destination)
+        raise JoinError(". ".join(sentences(finding.seen, finding.do) for finding in found))
+    edits, dynamic_file, dynamic = zk_observer.plan_changes(values, config_file, source.ensemble, destination)
     files = [File(_myid_file(values, config_file), None if host.myid is None else b"%d\n" % host.myid, b"%d\n" % myid)]
     if dynamic is not None:
         files.append(File(dynamic_file, _content(dynamic_file), dynamic))
     # last: it refers to the others
     files.append(File(config_file, data, properties.edit(data, edits, "Observer of the source ensemble (Quorumshift)")))
-    active = not restart_steps.is_stopped(service.state(given["service"]))
+    active = not restart_steps.is_stopped(service.read_state(given["service"]))
     address, is_secure = _client_address(values, config_file)
     leader = parse_host_port(source.leader or "")
     return Plan(files, active, leader, address, context, context if is_secure else None)
@@ -124,13 +126,13 @@ def _require_another(given: Mapping[str, Any], planned: Plan) -> None:
     def asked(word: str) -> str:
         return zk_wire.four_letter(planned.address, word, given["timeout"], planned.own_context)
 
-    timeouts = [one["timeout_ms"] for one in ensemble_cut.clients(asked("cons"))]
+    timeouts = [client["timeout_ms"] for client in ensemble_cut.parse_clients(asked("cons"))]
     connect = given["destination_connect"]
     servers = parse_zookeeper_connect(connect).servers if connect else ()
-    status = zk_servers.gather(servers, planned.own_context, given["timeout"])
-    own = set(zk_cut_steps.own_entries(servers, _values(given["config_file"])))
-    others = {server: one["mode"] for server, one in status.items() if server not in own}
-    found = list(ensemble_cut.not_restartable(timeouts, ensemble_cut.znodes_of(asked("mntr")), others))
+    status = zk_servers.collect(servers, planned.own_context, given["timeout"])
+    own = set(zk_cut_steps.find_own_entries(servers, _values(given["config_file"])))
+    others = {server: answer["mode"] for server, answer in status.items() if server not in own}
+    found = list(ensemble_cut.check_restartable(timeouts, ensemble_cut.count_znodes(asked("mntr")), others))
     if found:
         raise JoinError(f"{sentences(found[0].seen, found[0].do)}. Nothing was changed on this host (QS-ZKMOVE-001)")
 
@@ -145,7 +147,7 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
 
     def joined() -> bool:
         seen["status"] = _status(planned.address, planned.own_context, given["timeout"])
-        seen["why"] = zk_observer.unjoined(seen["status"], wanted)
+        seen["why"] = zk_observer.explain_unjoined(seen["status"], wanted)
         return not seen["why"]
 
     def advances() -> bool:
@@ -155,43 +157,43 @@ def await_joined(given: Mapping[str, Any], planned: Plan) -> dict:
     try:
         restart_steps.wait(joined, restart_steps.Bound(given["join_timeout_s"]), lambda: "", advances)
     except restart_steps.RestartError:
-        hint = zk_observer.hints(service.journal(given["service"], 200))
+        hint = zk_observer.find_hints(service.read_journal(given["service"], 200))
         raise JoinError(
             f"{given['service']} runs and did not join the source for {given['join_timeout_s']:.0f} s: "
             f"{seen['why']}{f' ({hint})' if hint else ''}. See its log: journalctl -u {given['service']}. Run "
             "again (QS-ZKMOVE-005)"
         ) from None
-    settings = zk_host.settings(_values(given["config_file"]), zk_host.arguments_of(given["config_file"]))
+    settings = zk_host.settings(_values(given["config_file"]), zk_host.read_arguments(given["config_file"]))
     # the JVM's options are known once it runs
-    found = list(zk_observer.of_settings(settings, given["config_file"], given["source_settings"]))
+    found = list(zk_observer.check_settings(settings, given["config_file"], given["source_settings"]))
     if found:
-        texts = ". ".join(sentences(one.seen, one.do) for one in found)
+        texts = ". ".join(sentences(finding.seen, finding.do) for finding in found)
         raise JoinError(f"{texts}. Then restart it: systemctl restart {given['service']} (QS-ZKMOVE-004)")
     return {"zxid": seen["status"]["zxid"], "leader_zxid": wanted}
 
 
 def _source(given: Mapping[str, Any], security: ZkSecurity, context: Any) -> zk_observer.Source:
     connect = parse_zookeeper_connect(given["zookeeper_connect"])._replace(chroot="")
-    status = zk_servers.gather(connect.servers, context, given["timeout"])
+    status = zk_servers.collect(connect.servers, context, given["timeout"])
     try:
         with ZkConnection(connect, security, given["timeout"]) as client:
-            ensemble = zk_observer.ensemble(properties.parse(client.get(CONFIG)[0]))
+            ensemble = zk_observer.parse_ensemble(properties.parse(client.get(CONFIG)[0]))
     except NoNode:  # before 3.5
         ensemble = zk_observer.Ensemble({})
     if given["source_servers"]:
-        members = {int(number): zk_observer.member(value) for number, value in given["source_servers"].items()}
+        members = {int(number): zk_observer.parse_member(value) for number, value in given["source_servers"].items()}
         ensemble = ensemble._replace(members=members)
     return zk_observer.Source(ensemble, status, given["source_settings"])
 
 
 def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Host:
     config_file = given["config_file"]
-    directories = [os.path.join(one, "version-2") for one in _directories(values, config_file)]
-    present = [one for one in dict.fromkeys(directories) if os.path.isdir(one)]
+    directories = [os.path.join(directory, "version-2") for directory in _directories(values, config_file)]
+    present = [directory for directory in dict.fromkeys(directories) if os.path.isdir(directory)]
     files = sorted(
-        os.path.join(one, name)
-        for one in present
-        for name in os.listdir(one)
+        os.path.join(directory, name)
+        for directory in present
+        for name in os.listdir(directory)
         if name.startswith(("log.", "snapshot.")) or name in ("currentEpoch", "acceptedEpoch")
     )
     last = zk_files.last_zxid(directories[0], directories[-1]) if len(present) == len(set(directories)) else 0
@@ -199,21 +201,23 @@ def _host(given: Mapping[str, Any], values: Mapping[str, str]) -> zk_observer.Ho
     servers = properties.parse(dynamic, path=values["dynamicConfigFile"]) if dynamic else values
     number = _content(_myid_file(values, config_file))
     myid = int(number) if number is not None and number.strip().isdigit() else None
-    settings = zk_host.settings(values, zk_host.arguments_of(config_file))
-    return zk_observer.Host(config_file, values, settings, files, last, zk_observer.ensemble(servers).members, myid, [])
+    settings = zk_host.settings(values, zk_host.read_arguments(config_file))
+    return zk_observer.Host(
+        config_file, values, settings, files, last, zk_observer.parse_ensemble(servers).members, myid, []
+    )
 
 
 def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: int) -> list[dict]:
     """Return the addresses to which an observer connects, and those of the other destination servers."""
-    members = {number: one for number, one in source.ensemble.members.items() if number not in destination}
+    members = {number: member for number, member in source.ensemble.members.items() if number not in destination}
     of_source = [
         {"kind": "source", "to": str(n), "address": zk_observer.election_address(m)} for n, m in members.items()
     ]
     leader = source.leader and parse_host_port(source.leader).host
     leading = [
-        {"kind": "leader", "to": str(number), "address": zk_observer.quorum_address(one)}
-        for number, one in members.items()
-        if len([m for m in members.values() if _host_of(m) == leader]) == 1 and _host_of(one) == leader
+        {"kind": "leader", "to": str(number), "address": zk_observer.quorum_address(member)}
+        for number, member in members.items()
+        if len([m for m in members.values() if _host_of(m) == leader]) == 1 and _host_of(member) == leader
     ]
     others = [
         {"kind": "destination", "to": str(number), "address": address(zk_observer.Member(text))}
@@ -224,8 +228,8 @@ def _targets(source: zk_observer.Source, destination: Mapping[int, str], myid: i
     return of_source + leading + others
 
 
-def _host_of(one: zk_observer.Member) -> str:
-    return parse_host_port(zk_observer.quorum_address(one)).host
+def _host_of(member: zk_observer.Member) -> str:
+    return parse_host_port(zk_observer.quorum_address(member)).host
 
 
 def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
@@ -236,11 +240,11 @@ def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
             "again (QS-ZKMOVE-001)"
         )
     servers = parse_zookeeper_connect(given["zookeeper_connect"]).servers
-    return zk_observer.to_process(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
+    return zk_observer.required_zxid(status["zxid"], zk_servers.collect(servers, planned.context, given["timeout"]))
 
 
 def _status(address: HostPort, context: Any, timeout: float) -> dict:
-    return zk_servers.gather([address], context, timeout)[str(address)]
+    return zk_servers.collect([address], context, timeout)[str(address)]
 
 
 def _directories(values: Mapping[str, str], config_file: str) -> tuple[str, str]:
@@ -281,7 +285,7 @@ def _size(path: str) -> int:
 
 
 def _values(config_file: str) -> Mapping[str, str]:
-    return config_values.of_zookeeper(properties.parse(_content(config_file) or b"", path=config_file))
+    return config_values.parse_zoo_cfg(properties.parse(_content(config_file) or b"", path=config_file))
 
 
 def _content(path: str) -> bytes | None:

@@ -22,10 +22,10 @@ def read_rules(given: List[Any]) -> List[ensemble_cut.Rule]:
 def insert(rules: List[ensemble_cut.Rule]) -> None:
     """Put rules before all others. Raises CutError."""
     for rule in rules:
-        _run(ensemble_cut.inserted(rule))
+        _run(ensemble_cut.insert_command(rule))
 
 
-def missing(rules: List[ensemble_cut.Rule]) -> List[ensemble_cut.Rule]:
+def find_missing(rules: List[ensemble_cut.Rule]) -> List[ensemble_cut.Rule]:
     """Return the rules that this host does not have."""
     return [rule for rule in rules if _done([rule.command, "-w", "-C", *rule.rule]).returncode]
 
@@ -37,7 +37,7 @@ def remove(*comments: str) -> None:
         raise CutError(f"firewall rules could not be removed: {done.stderr.strip()} (QS-ZKMOVE-015)")
 
 
-def rules_left(*comments: str) -> int:
+def count_rules(*comments: str) -> int:
     """Return how many rules with these comments the host has; with the fence's, the policy rules too."""
     count = 0
     for command in ensemble_cut.IPTABLES:
@@ -63,7 +63,7 @@ def is_blocked(ports: Sequence[str]) -> bool:
     return all(set(ports) <= set(_blocked(family)) for family in _families())
 
 
-def why_no_rules(rules: List[ensemble_cut.Rule]) -> str:
+def explain_no_rules(rules: List[ensemble_cut.Rule]) -> str:
     """Return why the rules of a cut cannot be made on this host, '' if they can: each is made for an address of no
     host, and removed."""
     comment = "quorumshift-trial"
@@ -74,7 +74,10 @@ def why_no_rules(rules: List[ensemble_cut.Rule]) -> str:
         return "ip is missing. Install it: apt-get install iproute2 (QS-ZKMOVE-011)"
     trial = []
     for rule in rules:
-        words = [comment if one in (ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT) else one for one in rule.rule]
+        words = [
+            comment if argument in (ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT) else argument
+            for argument in rule.rule
+        ]
         nowhere = "192.0.2.1" if rule.command == "iptables" else "2001:db8::1"
         # a source and a destination of no host, so that the trial rejects nothing
         if "!" in words:
@@ -105,7 +108,9 @@ def _families() -> List[str]:
 def _blocked(family: str) -> List[str]:
     if not shutil.which("ip"):
         return []
-    return ensemble_cut.blocked_ports(_done(["ip", family, "rule", "show", "pref", ensemble_cut.BLOCK_PREF]).stdout)
+    return ensemble_cut.parse_blocked_ports(
+        _done(["ip", family, "rule", "show", "pref", ensemble_cut.BLOCK_PREF]).stdout
+    )
 
 
 def _run(command: List[str]) -> None:

@@ -37,7 +37,7 @@ def path_of(given: Mapping[str, Any]) -> str:
     return os.path.join(given["state_dir"], ensemble_cut.DIRECTORY)
 
 
-def state_of(directory: str) -> str:
+def read_state(directory: str) -> str:
     """Return the state in the file, NONE without one."""
     try:
         return safe_files.read(os.path.join(directory, STATE)).decode().strip()
@@ -45,9 +45,9 @@ def state_of(directory: str) -> str:
         return NONE
 
 
-def works() -> bool:
+def is_worker_running() -> bool:
     """Return whether a worker runs."""
-    return service.runs(f"{ensemble_cut.UNIT}.service")
+    return service.is_running(f"{ensemble_cut.UNIT}.service")
 
 
 def read_record(directory: str) -> dict:
@@ -58,12 +58,12 @@ def read_order(directory: str) -> dict:
     return host_state.read_json(os.path.join(directory, ORDER)) or {}
 
 
-def moves(directory: str) -> int:
+def read_moves(directory: str) -> int:
     """Return how many runs began to move brokers, as noted on this host."""
     return int((host_state.read_json(os.path.join(directory, MOVES)) or {}).get("moves") or 0)
 
 
-def taken_back_without(directory: str) -> list:
+def read_taken_back_without(directory: str) -> list:
     """Return the hosts that were dead when this host's promotion was taken back."""
     return list((host_state.read_json(os.path.join(directory, TAKEN_BACK)) or {}).get("hosts") or ())
 
@@ -76,7 +76,7 @@ def wait_state(directory: str, wanted: tuple, seconds: float) -> str:
     """Wait until the state is one of `wanted`; return the state."""
     deadline = time.monotonic() + seconds
     while True:
-        seen = state_of(directory)
+        seen = read_state(directory)
         if seen in wanted or time.monotonic() >= deadline:
             return seen
         time.sleep(POLL_S)

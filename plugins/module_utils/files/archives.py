@@ -83,7 +83,7 @@ def unpack(archive: str, sha256: str, directory: str, names: re.Pattern[str]) ->
 
 
 @contextlib.contextmanager
-def unpacked(archive: str, sha256: str, names: re.Pattern[str], content: bytes | None = None) -> Iterator[str]:
+def unpack_privately(archive: str, sha256: str, names: re.Pattern[str], content: bytes | None = None) -> Iterator[str]:
     """Yield a private directory with the files of an archive, which is removed afterwards. `content`: the archive's
     bytes, where there is no file. Raises as `unpack` does."""
     with tempfile.TemporaryDirectory(prefix="quorumshift-log-") as scratch:  # made 0700

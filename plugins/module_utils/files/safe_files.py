@@ -94,7 +94,7 @@ def replace(path: str, data: bytes, mode: int, owner: tuple[int, int] | None = N
 
 
 @contextlib.contextmanager
-def pinned(directory: str) -> Iterator[str]:
+def pin(directory: str) -> Iterator[str]:
     """Yield a path that stays this directory, whatever takes its place meanwhile."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -49,7 +49,7 @@ def begin_unit(unit: str, module: str, job: Mapping[str, Any], directory: str) -
     """Start `module.resume(path of the job's file)` as a transient unit, and return at once. Raises ServiceError.
 
     The job may have secrets: it is a file of `directory`, as is the code, because Ansible removes a module's files.
-    The new process removes both (`taken`).
+    The new process removes both (`take_job`).
     """
     path = os.path.join(directory, JOB)
     umask = os.umask(0o077)
@@ -59,7 +59,7 @@ def begin_unit(unit: str, module: str, job: Mapping[str, Any], directory: str) -
         code = _kept_code(directory)
         service.begin_transient(unit, [sys.executable, "-I", "-c", _MAIN, code, module, path])
     except service.ServiceError:
-        removed(directory)
+        remove_job(directory)
         raise
 
 
@@ -69,17 +69,17 @@ def command(directory: str, code: str, module: str, path: str) -> list[str]:
     return [sys.executable, "-I", "-c", _MAIN, _kept_code(directory, code), module, path]
 
 
-def taken(path: str) -> dict:
+def take_job(path: str) -> dict:
     """Return the job of this process, in the environment of the module that started it; remove the job's files."""
     job = host_state.read_json(path)
-    removed(os.path.dirname(path))
+    remove_job(os.path.dirname(path))
     os.environ.clear()
     os.environ.update(job["environment"])
     os.umask(job["umask"])
     return job
 
 
-def removed(directory: str) -> None:
+def remove_job(directory: str) -> None:
     """Remove the files of a job."""
     for name in (JOB, CODE):
         path = os.path.join(directory, name)

@@ -48,7 +48,7 @@ def path_of(root: str, cluster_id: str) -> str:
     return os.path.join(root, cluster_id)
 
 
-def directory(root: str, cluster_id: str) -> str:
+def make_directory(root: str, cluster_id: str) -> str:
     """Return the host's directory of one cluster; create it with mode 0700 if it is missing. Errors as of `path_of`."""
     path = path_of(root, cluster_id)
     os.makedirs(path, mode=0o700, exist_ok=True)
@@ -56,7 +56,7 @@ def directory(root: str, cluster_id: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: str) -> Iterator[int]:
+def lock(path: str) -> Iterator[int]:
     """Hold the lock of a host's directory and yield its file descriptor. Raises Held."""
     handle = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -69,10 +69,10 @@ def locked(path: str) -> Iterator[int]:
         os.close(handle)
 
 
-def held(path: str) -> bool:
+def is_held(path: str) -> bool:
     """Return whether a worker holds the lock of a directory."""
     try:
-        with locked(path):
+        with lock(path):
             return False
     except Held:
         return True

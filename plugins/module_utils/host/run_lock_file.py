@@ -33,7 +33,7 @@ def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
     that lock. Raises RunLockError if another run was faster or the file cannot be read, host_state.Held while a restart
     runs.
     """
-    with host_state.locked(path):
+    with host_state.lock(path):
         current = read(path) or {}
         if current.get("error"):
             raise RunLockError(current["error"])
@@ -56,7 +56,7 @@ def close(path: str, run: str, how: str, advice: str = "") -> bool:
     current = read(path) or {}
     if current.get("run") != run or current.get("closed"):
         return False
-    with host_state.locked(path):
+    with host_state.lock(path):
         closed = {**current, "closed": True, "how": how, "advice": advice}
         host_state.write_json(os.path.join(path, host_state.RUN_LOCK), closed)
         host_state.note(path, "ended", run, how=how)

@@ -33,7 +33,7 @@ class ServiceError(RuntimeError):
     """A service could not be started, stopped or masked; the text quotes the service manager."""
 
 
-def state(name: str) -> Service:
+def read_state(name: str) -> Service:
     """Return {manager, name, active (bool), main_pid (int, 0 if down), masked (bool), ... systemd's properties}."""
     if not runs_systemd():
         done = _run(["service", name, "status"])
@@ -65,9 +65,9 @@ def state(name: str) -> Service:
     }
 
 
-def environment(name: str) -> dict[str, str] | None:
+def read_environment(name: str) -> dict[str, str] | None:
     """Return the environment of a service's process, or of its unit while it is down; None if it cannot be read."""
-    pid = state(name)["main_pid"]
+    pid = read_state(name)["main_pid"]
     try:
         if pid:
             with open(f"/proc/{pid}/environ", "rb") as stream:
@@ -83,7 +83,11 @@ def environment(name: str) -> dict[str, str] | None:
                 if value.endswith("(ignore_errors=yes)") and not os.path.exists(value.rpartition(" (")[0]):
                     continue
                 with open(value.rpartition(" (")[0], encoding="utf-8", errors="replace") as stream:
-                    value = " ".join(one for one in map(str.strip, stream) if "=" in one and one[0] not in "#;")
+                    value = " ".join(
+                        assignment
+                        for assignment in map(str.strip, stream)
+                        if "=" in assignment and assignment[0] not in "#;"
+                    )
             if key in ("Environment", "EnvironmentFiles"):
                 found.update(pair.partition("=")[::2] for pair in shlex.split(value) if "=" in pair)
         return found
@@ -141,7 +145,7 @@ def set_masked(name: str, masked: bool) -> bool:
     return True
 
 
-def systemd_error() -> str:
+def explain_no_systemd() -> str:
     """Return why systemd cannot be used on this host, '' if it can: the manager answers, and starts transient units."""
     if not runs_systemd():
         return "it does not run"
@@ -151,7 +155,7 @@ def systemd_error() -> str:
     return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
 
 
-def journal(name: str, lines: int = 100) -> list[str]:
+def read_journal(name: str, lines: int = 100) -> list[str]:
     """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read."""
     if not runs_systemd() or shutil.which("journalctl") is None:
         return []
@@ -171,7 +175,7 @@ def begin_transient(unit: str, command: list[str]) -> None:
         raise ServiceError(f"systemd-run of {unit} failed: {(done.stderr or done.stdout).strip()} (QS-RESTART-011)")
 
 
-def runs(unit: str) -> bool:
+def is_running(unit: str) -> bool:
     """Return whether a unit of systemd runs, or is about to."""
     shown = _run(["systemctl", "show", unit, "--property", "ActiveState"]).stdout.strip()
     return shown.partition("=")[2] in ("active", "activating", "reloading", "deactivating")

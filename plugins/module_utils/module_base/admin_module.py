@@ -35,7 +35,7 @@ class AdminModule(AnsibleModule):
 
     def fail_json(self, msg: str, **kwargs: Any) -> Any:
         """Fail with a message whose ids are at its end."""
-        super().fail_json(msg=message_ids.at_end(msg, message_ids.NO_ID), **kwargs)
+        super().fail_json(msg=message_ids.move_to_end(msg, message_ids.NO_ID), **kwargs)
 
     def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
         """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""

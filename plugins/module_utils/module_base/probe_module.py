@@ -58,7 +58,7 @@ class ProbeModule(AnsibleModule):
 
     def fail_json(self, msg: str, **kwargs: Any) -> Any:
         """Fail with a message in which secrets are masked: it may quote an exception of a library."""
-        super().fail_json(msg=message_ids.at_end(mask(msg), message_ids.NO_ID), **kwargs)
+        super().fail_json(msg=message_ids.move_to_end(mask(msg), message_ids.NO_ID), **kwargs)
 
     def facts(self, partitions: bool = True, needed: Iterable[str] = (), strict: bool = True) -> dict:
         """Return the cluster's facts (cluster.cluster.collect) without the excluded hosts (rollback.excluded).
@@ -71,7 +71,7 @@ class ProbeModule(AnsibleModule):
             self.require_one_cluster(facts, needed)
         kept = ("role", "node_id")
         hosts = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
-        return excluded.without(facts, hosts)
+        return excluded.drop_excluded(facts, hosts)
 
     def require_one_cluster(self, facts: Any, needed: Iterable[str] = ()) -> None:
         """Fail the module unless facts are of the run's cluster (core.migration.same_cluster.troubles).
@@ -81,7 +81,7 @@ class ProbeModule(AnsibleModule):
         if self.params["cluster_id"] and "topics" not in facts:
             if self._served is None:
                 connections = self.connections
-                served = topics.cluster_id(connections.bootstrap, connections.client, connections.timeout)
+                served = topics.read_cluster_id(connections.bootstrap, connections.client, connections.timeout)
                 self._served = {"cluster_id": served}
             facts = {**facts, "topics": self._served}
         refused = same_cluster.refusal(facts, self.params["cluster_id"], needed)
@@ -91,13 +91,15 @@ class ProbeModule(AnsibleModule):
     def modes_of_excluded(self) -> dict[str, str | None]:
         """Return the mode in which each excluded host answers, None if it does not answer."""
         nodes = {host: self._addressed(node) for host, node in self.params["excluded"].items() if node["role"]}
-        return cluster.modes(nodes, self.connections)
+        return cluster.collect_modes(nodes, self.connections)
 
     def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
         """Return min.insync.replicas of each topic in `partitions`, read once a topic. Raises KafkaException."""
         new = [name for name in partitions if name not in self.known_min_isr]
         connections = self.connections
-        self.known_min_isr.update(topics.min_isr(connections.bootstrap, connections.client, new, connections.timeout))
+        self.known_min_isr.update(
+            topics.read_min_isr(connections.bootstrap, connections.client, new, connections.timeout)
+        )
         return self.known_min_isr
 
     def seen_for(self, what: str | None) -> float:
@@ -119,10 +121,10 @@ class ProbeModule(AnsibleModule):
             )
         self.exit_json(**{"changed": False, **result})
 
-    def wait(self, gather: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
-        """Wait in slices until `gather` finds no trouble for `stable_s` without a break, at most for `bound_s`.
+    def wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
+        """Wait in slices until `collect` finds no trouble for `stable_s` without a break, at most for `bound_s`.
 
-        `gather` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
+        `collect` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
         and `carry` for the next call. After `bound_s`, fail the module with what was seen last and the result's `do`.
         """
         carry = dict(self.params["carry"])
@@ -130,7 +132,7 @@ class ProbeModule(AnsibleModule):
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
             try:
-                troubles, result = gather()
+                troubles, result = collect()
             except (ZooKeeperError, topics.KafkaException) as error:
                 troubles, result = [error_text(error)], {}
             now = time.time()
@@ -147,7 +149,7 @@ class ProbeModule(AnsibleModule):
                     msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen} (QS-GATE-001)",
                     waited_s=round(now - began, 3),
                 )
-            # The last seconds are waited for here, because another call would begin by gathering everything again.
+            # The last seconds are waited for here, because another call would begin by collecting everything again.
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
                 progress = f"waits for {what}: {seen} ({now - began:.0f} s)"

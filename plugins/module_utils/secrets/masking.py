@@ -63,7 +63,7 @@ _HINT = re.compile(
 _ORDINARY = re.compile(r"true|false|[\d.]+|/.*|([\w$]+\.){2,}[\w$]+|[a-z]{1,12}", re.IGNORECASE)
 
 
-def known(settings: Mapping[str, Any]) -> list[str]:
+def known_secrets(settings: Mapping[str, Any]) -> list[str]:
     """Return the values of settings that text may repeat: of secret names, and of names that Kafka does not define.
 
     A value that a harmless setting has too, or that is a number, a path, a class or a plain word, is only masked if
@@ -76,7 +76,7 @@ def known(settings: Mapping[str, Any]) -> list[str]:
         if not is_secret(key):
             continue
         if "jaas" in key:
-            values.update(one.strip("\"'") for _found, one in _secret_values(value))
+            values.update(secret.strip("\"'") for _found, secret in _secret_values(value))
         elif _NAMED.search(key) or not (_ORDINARY.fullmatch(value) or value in harmless):
             values.add(value)
     return sorted(values)
@@ -87,10 +87,10 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
     `secrets`: values that may be in it; those shorter than SHORTEST are left.
     """
-    names = message_ids.of(text)
+    names = message_ids.find_ids(text)
     if names:  # an unquoted value would be masked to its line's end, with the id
-        return f"{mask(message_ids.without(text), secrets)} ({' '.join(names)})"
-    for secret in sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True):
+        return f"{mask(message_ids.strip_ids(text), secrets)} ({' '.join(names)})"
+    for secret in sorted((candidate for candidate in secrets if len(candidate) >= SHORTEST), key=len, reverse=True):
         text = text.replace(secret, MASK)
     if not _HINT.search(text):
         return text
@@ -116,10 +116,10 @@ def mask_all(value: Any, secrets: Iterable[str] = ()) -> Any:
         return mask(value, secrets)
     if isinstance(value, Mapping):
         return {
-            key: MASK if isinstance(one, str) and "." in str(key) and _names(str(key)) else mask_all(one, secrets)
-            for key, one in value.items()
+            key: MASK if isinstance(item, str) and "." in str(key) and _names(str(key)) else mask_all(item, secrets)
+            for key, item in value.items()
         }
-    return [mask_all(one, secrets) for one in value] if isinstance(value, (list, tuple)) else value
+    return [mask_all(item, secrets) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _names(name: str) -> bool:

@@ -36,7 +36,7 @@ def is_secret(key: str) -> bool:
 def seal_properties(run_key: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return properties with the secrets sealed, also a user in a URL. Secrets are trimmed, as Kafka does."""
     return {
-        key: seal(run_key, config_values.trimmed(value)) if is_secret(key) or _USERINFO.search(value) else value
+        key: seal(run_key, config_values.trim(value)) if is_secret(key) or _USERINFO.search(value) else value
         for key, value in properties.items()
     }
 
@@ -64,7 +64,7 @@ def unseal(run_key: str, value: str) -> str:
     return plain.decode("utf-8", "surrogatepass")
 
 
-def masked(key: str, value: str) -> str:
+def mask_value(key: str, value: str) -> str:
     """Return a property's value, or MASK if it must not be shown."""
     return MASK if is_secret(key) else _USERINFO.sub(f"://{MASK}@", value)
 

@@ -122,7 +122,7 @@ class Security:
 
         `option` names the dict in messages. None or an empty dict is PLAINTEXT. Raises SecurityError.
         """
-        given = _given(options, _CLIENT_KEYS, option)
+        given = _options_set(options, _CLIENT_KEYS, option)
         protocol = str(given.get("security_protocol", "PLAINTEXT")).upper()
         if protocol not in SECURITY_PROTOCOLS:
             protocols = ", ".join(SECURITY_PROTOCOLS)
@@ -231,7 +231,7 @@ class ZkSecurity:
 
         None or an empty dict is unauthenticated plaintext. Raises SecurityError.
         """
-        given = _given(options, _ZOOKEEPER_KEYS, option)
+        given = _options_set(options, _ZOOKEEPER_KEYS, option)
         use_tls = bool(given.get("use_tls", False))
         stray = sorted(key for key in ("cafile", "certfile", "keyfile", "keypassword") if key in given and not use_tls)
         if stray:
@@ -319,7 +319,7 @@ _CLIENT_KEYS = ("security_protocol", *_SASL_KEYS, *("ssl_" + key for key in _TLS
 _ZOOKEEPER_KEYS = ("use_tls", "auth", *_SASL_KEYS, *_TLS_KEYS)
 
 
-def _given(options: Mapping[str, Any] | None, known: Tuple[str, ...], option: str) -> Dict[str, Any]:
+def _options_set(options: Mapping[str, Any] | None, known: Tuple[str, ...], option: str) -> Dict[str, Any]:
     """Return the options that are set: Ansible passes an omitted suboption as None."""
     given = {key: value for key, value in (options or {}).items() if value is not None and value != ""}
     unknown = sorted(set(given) - set(known))

@@ -54,7 +54,7 @@ _CSV = {
 }
 
 
-def trimmed(text: str) -> str:
+def trim(text: str) -> str:
     """Return text without blanks at its ends (java.lang.String.trim)."""
     return text.strip(_BLANKS)
 
@@ -62,7 +62,7 @@ def trimmed(text: str) -> str:
 def get(properties: Mapping[str, str], key: str) -> str:
     """Return a setting's value, or its default; '' if it has neither."""
     value = properties.get(key)
-    return DEFAULTS.get(key, "") if value is None else trimmed(str(value))
+    return DEFAULTS.get(key, "") if value is None else trim(str(value))
 
 
 def is_true(properties: Mapping[str, str], key: str) -> bool:
@@ -76,14 +76,14 @@ def number(properties: Mapping[str, str], key: str) -> int:
     return int(text if re.fullmatch(r"[+-]?[0-9]+", text) else DEFAULTS[key])
 
 
-def listed(properties: Mapping[str, str], key: str) -> list[str]:
+def list_items(properties: Mapping[str, str], key: str) -> list[str]:
     """Return the items of a setting that is a list, without empty ones."""
-    return items(get(properties, key))
+    return split_items(get(properties, key))
 
 
-def items(text: str) -> list[str]:
+def split_items(text: str) -> list[str]:
     """Return the items of a list, without empty ones."""
-    return [item for item in _COMMA.split(trimmed(text)) if item]
+    return [item for item in _COMMA.split(trim(text)) if item]
 
 
 def plain_name(key: str) -> str:
@@ -91,12 +91,12 @@ def plain_name(key: str) -> str:
     return _MECHANISM.sub("", _LISTENER.sub("", key, 1), 1)
 
 
-def comparable(key: str, value: str) -> str:
+def comparable_value(key: str, value: str) -> str:
     """Return a value without what makes no difference to Kafka. Equal results are equal settings.
 
     The servers of a connect string and the entries of a map have no order. A value that cannot be read is only trimmed.
     """
-    name, text = plain_name(key), trimmed(value)
+    name, text = plain_name(key), trim(value)
     kind = harmless_configs.TYPES.get(name, "")
     if name == "zookeeper.connect":
         return _connect(text)
@@ -105,7 +105,7 @@ def comparable(key: str, value: str) -> str:
     if name == "allow.everyone.if.no.acl.found" or kind == "BOOLEAN":
         return text.lower() if text.lower() in ("true", "false") else text
     if name in _CSV:
-        return ",".join(items(text))
+        return ",".join(split_items(text))
     if kind == "LIST":
         return ",".join(_COMMA.split(text))
     if kind in ("SHORT", "INT", "LONG"):
@@ -119,14 +119,18 @@ def comparable(key: str, value: str) -> str:
 
 def principals(text: str) -> list[str]:
     """Return the principals in `super.users`, separated by semicolons (AclAuthorizer, StandardAuthorizer)."""
-    return [one for one in map(trimmed, text.split(";")) if one]
+    return [principal for principal in map(trim, text.split(";")) if principal]
 
 
 def log_dirs(properties: Mapping[str, str]) -> list[str]:
     """Return the log directories of a node, [] without properties (KafkaConfig.logDirs)."""
     if not properties:
         return []
-    return items(get(properties, "log.dir")) if properties.get("log.dirs") is None else listed(properties, "log.dirs")
+    return (
+        split_items(get(properties, "log.dir"))
+        if properties.get("log.dirs") is None
+        else list_items(properties, "log.dirs")
+    )
 
 
 def metadata_log_dir(properties: Mapping[str, str]) -> str:
@@ -134,9 +138,9 @@ def metadata_log_dir(properties: Mapping[str, str]) -> str:
     return get(properties, "metadata.log.dir") or next(iter(log_dirs(properties)), "")
 
 
-def of_zookeeper(properties: Mapping[str, str]) -> dict[str, str]:
+def parse_zoo_cfg(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the content of a zoo.cfg, names and values trimmed as ZooKeeper does."""
-    return {trimmed(key): trimmed(value) for key, value in properties.items()}
+    return {trim(key): trim(value) for key, value in properties.items()}
 
 
 def _connect(text: str) -> str:

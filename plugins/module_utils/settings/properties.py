@@ -83,38 +83,38 @@ def edit(data: bytes, changes: Mapping[str, str | None], comment: str = "") -> b
         if value is None:
             continue
         if key not in current:
-            added.append(_escaped(key, " =:#!") + b"=" + _escaped(value))
+            added.append(_escape(key, " =:#!") + b"=" + _escape(value))
         elif current[key].value != value:
             entry = current[key]
             begin, sign = entry.place(value)
-            replaced.append((begin, entry.value_end, sign + _escaped(value)))
+            replaced.append((begin, entry.value_end, sign + _escape(value)))
     kept, done = [], 0
     for begin, end, new in sorted(replaced):
         kept += [data[done:begin], new]
         done = end
     text = b"".join([*kept, data[done:]])
-    return _appended(text, [*([b"# " + comment.encode()] if comment else []), *added]) if added else text
+    return _append(text, [*([b"# " + comment.encode()] if comment else []), *added]) if added else text
 
 
-def rewritten(data: bytes, value: Callable[[str, str], str], comment: Callable[[str], str]) -> str:
+def rewrite(data: bytes, value: Callable[[str, str], str], comment: Callable[[str], str]) -> str:
     """Return a file as text to show, with `value(key, value)` for the value of every entry, repeated keys as well, and
     `comment(line)` for every comment."""
     shown, done = [], 0
     for piece in _pieces(data):
-        shown.append(readable(data[done : piece.begin]))
+        shown.append(decode(data[done : piece.begin]))
         done = piece.end
         if piece.key is None:
             body = data[piece.begin : piece.end].rstrip(b"\r\n")
-            shown += [comment(readable(body)), readable(data[piece.begin + len(body) : piece.end])]
+            shown += [comment(decode(body)), decode(data[piece.begin + len(body) : piece.end])]
             continue
         after = value(piece.key, piece.value)
         if after == piece.value:
-            shown.append(readable(data[piece.begin : piece.end]))
+            shown.append(decode(data[piece.begin : piece.end]))
         else:
             begin, sign = piece.place(after)
-            shown += [readable(data[piece.begin : begin]), (sign + _escaped(after)).decode()]
-            shown.append(readable(data[piece.value_end : piece.end]))
-    return "".join([*shown, readable(data[done:])])
+            shown += [decode(data[piece.begin : begin]), (sign + _escape(after)).decode()]
+            shown.append(decode(data[piece.value_end : piece.end]))
+    return "".join([*shown, decode(data[done:])])
 
 
 def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
@@ -140,8 +140,8 @@ def _pieces(data: bytes, charset: str = "latin-1") -> Iterator[_Piece]:
         yield _Piece(
             begin,
             entry.end(),
-            _unescaped(entry["key"], line, charset),
-            _unescaped(entry["value"], line, charset),
+            _unescape(entry["key"], line, charset),
+            _unescape(entry["value"], line, charset),
             entry.end("key"),
             entry.start("value"),
             _value_end(entry),
@@ -158,7 +158,7 @@ def _value_end(entry: re.Match) -> int:
     return entry.end("value")
 
 
-def _appended(data: bytes, lines: list[bytes]) -> bytes:
+def _append(data: bytes, lines: list[bytes]) -> bytes:
     """Return a file with lines at its end, which has the end of line of its last line."""
     ends = _LAST_END.findall(data)
     end = ends[-1] if ends else b"\n"
@@ -180,7 +180,7 @@ def _line_number(data: bytes, at: int) -> int:
     return len(_LAST_END.findall(data[:at])) + 1
 
 
-def _unescaped(raw: bytes, line: int, charset: str) -> str:
+def _unescape(raw: bytes, line: int, charset: str) -> str:
     joined = b"".join(match[1] or b"" for match in _TOKEN.finditer(raw)) if b"\\" in raw else raw
     try:
         text = joined.decode(charset)
@@ -200,7 +200,7 @@ def _unescaped(raw: bytes, line: int, charset: str) -> str:
     return utf16.decode("utf-16-le", "surrogatepass")
 
 
-def _escaped(text: str, special: str = "") -> bytes:
+def _escape(text: str, special: str = "") -> bytes:
     """Return a key or value in ASCII, so that it does not depend on a charset."""
     escaped = []
     for number, character in enumerate(text):
@@ -216,7 +216,7 @@ def _escaped(text: str, special: str = "") -> bytes:
     return "".join(escaped).encode()
 
 
-def readable(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """Return bytes of a file as text to show: UTF-8 where they are."""
     try:
         return data.decode()

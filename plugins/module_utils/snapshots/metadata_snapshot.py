@@ -85,7 +85,7 @@ def _cut(directory, end_offset, timeout, since) -> Iterator[tuple[metadata_log.O
     with contextlib.ExitStack() as stack:
         reached, until = -1, 0.0
         while True:
-            log, cut = _opened(directory, end_offset, stack)
+            log, cut = _open(directory, end_offset, stack)
             if not cut.is_short:
                 break
             if cut.end_offset > reached:
@@ -104,14 +104,14 @@ def _cut(directory, end_offset, timeout, since) -> Iterator[tuple[metadata_log.O
             )
         if since is not None and log.checkpoint and log.checkpoint.offset > since:
             newest = [piece for piece in cut.pieces if piece.file is log.checkpoint_file]
-            older, of_older = _opened(directory, cut.end_offset, stack, since)
+            older, of_older = _open(directory, cut.end_offset, stack, since)
             if older.start_offset < log.start_offset:
                 cut = cut._replace(pieces=(*newest, *of_older.pieces))
                 log = log._replace(start_offset=older.start_offset)
         yield log, cut
 
 
-def _opened(directory, end_offset, stack, since=None):
+def _open(directory, end_offset, stack, since=None):
     try:
         log = stack.enter_context(metadata_log.open_log(directory, end_offset, since=since))
         return log, metadata_log.cut_log(log, end_offset)

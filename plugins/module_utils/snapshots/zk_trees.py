@@ -34,7 +34,7 @@ class Taken(NamedTuple):
     zxid: int
 
 
-def newest(values: Mapping[str, str]) -> Dict[str, int]:
+def read_newest(values: Mapping[str, str]) -> Dict[str, int]:
     """Return {snapshot: zxid of the newest complete snapshot, zxid: what the server has processed since}.
 
     No transaction after that zxid is in the snapshot. `values`: of zoo.cfg. Raises OSError, KeyError,

@@ -52,7 +52,7 @@ _JAVA = re.compile(r'version "([^"]+)"')
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)")
 
 
-def gather(
+def collect(
     submit: Sequence[str],
     options: Sequence[str],
     python: str,
@@ -99,7 +99,7 @@ def _command(submit: Sequence[str], environment: Mapping[str, str], run_s: float
     spark, java = _SPARK.search(output), _JAVA_OF_SPARK.search(output)
     if code == 0 and spark and java:
         return {**command, "spark": spark.group(1), "java": java.group(1)}
-    return {**command, "error": _said(code, output, run_s)}
+    return {**command, "error": _format_output(code, output, run_s)}
 
 
 def _program(submit: Sequence[str]) -> str:
@@ -122,7 +122,7 @@ def _java(environment: Mapping[str, str], run_s: float) -> dict:
     version = _JAVA.search(output)
     if code == 0 and version:
         return {"path": path, "version": version.group(1), "error": None}
-    return {"path": path, "version": None, "error": _said(code, output, run_s)}
+    return {"path": path, "version": None, "error": _format_output(code, output, run_s)}
 
 
 def _python(
@@ -151,7 +151,7 @@ def _python(
         return {**read, "error": f"{error.filename or python}: {error.strerror}"}
     line = next((line for line in output.splitlines() if line.startswith(_MARK)), None)
     if line is None:
-        return {**read, "error": _said(code, output, run_s)}
+        return {**read, "error": _format_output(code, output, run_s)}
     return {**read, **json.loads(line[len(_MARK) :])}
 
 
@@ -244,6 +244,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str], run_s: float) -
         return code, output.read().decode("utf-8", "replace")
 
 
-def _said(code: int | None, output: str, run_s: float) -> str:
+def _format_output(code: int | None, output: str, run_s: float) -> str:
     how = f"it did not end within {run_s:.0f} s" if code is None else f"exit code {code}"
     return f"{how}{spark_submission.excerpt(output)}"

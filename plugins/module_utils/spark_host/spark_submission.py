@@ -68,7 +68,7 @@ def begin(
             f"{output_dir} already holds a result: use a new directory for each submission (QS-VERIFY-002)"
         )
     host_state.write_json(os.path.join(input_dir, JOB), job)
-    with host_state.locked(output_dir):  # the supervisor keeps this lock while it runs
+    with host_state.lock(output_dir):  # the supervisor keeps this lock while it runs
         detached.begin(lambda: _supervise(list(command), remove, output_dir, bound_s, {**os.environ, **environment}))
 
 
@@ -86,7 +86,7 @@ def watch(input_dir: str, output_dir: str, answered: int, wait_s: float) -> tupl
     """
     deadline = time.monotonic() + wait_s
     while True:
-        running = os.path.isdir(output_dir) and host_state.held(output_dir)
+        running = os.path.isdir(output_dir) and host_state.is_held(output_dir)
         end = host_state.read_json(os.path.join(output_dir, ENDED)) or (None if running else dict(_SUPERVISOR_DIED))
         request = host_state.read_json(os.path.join(input_dir, REQUEST)) or {}
         if end or time.monotonic() >= deadline:
@@ -108,7 +108,7 @@ def clean(remove: str) -> None:
     shutil.rmtree(remove, ignore_errors=True)
 
 
-def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
+def read_result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
     """Return the job's result, or one with the reason if there is no valid result.
 
     A result is invalid if it is incomplete, of another submission or of another version: verdict `error`. A driver that
@@ -116,7 +116,7 @@ def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
     write that it lost Spark.
     """
     found = host_state.read_json(os.path.join(output_dir, RESULT))
-    why = _invalid(found, nonce)
+    why = _explain_invalid(found, nonce)
     killed = _killed_by(end) or end.get("reason") == _SUPERVISOR_DIED["reason"]
     if why is None and found is not None:
         if not (killed and found["verdict"] == "error"):
@@ -141,7 +141,7 @@ def _how(end: Mapping[str, Any]) -> str:
     return f"spark-submit {how} after {end.get('seconds')} s"
 
 
-def _invalid(found: Mapping[str, Any] | None, nonce: str) -> str | None:
+def _explain_invalid(found: Mapping[str, Any] | None, nonce: str) -> str | None:
     """Return why a result is invalid, None if it is valid."""
     if found is None:
         return "the Spark job wrote no result (QS-VERIFY-002)"

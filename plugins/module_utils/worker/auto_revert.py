@@ -71,11 +71,11 @@ class Earlier(NamedTuple):
         return self.target
 
 
-def earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, left: Mapping[str, Any]) -> Earlier:
+def keep_earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, left: Mapping[str, Any]) -> Earlier:
     """Return what a node has before its restart, and keep its properties file where that is changed.
 
     `old`, `new`: the file's bytes; `left`: of a restart that did not end well and left the node down. Raises
-    RestartError as home_link.earlier.
+    RestartError as home_link.read_earlier.
     """
     found, before = Earlier(), Earlier(**left)
     if before.file and old != new:
@@ -84,26 +84,26 @@ def earlier(spec: Mapping[str, Any], directory: str, old: bytes, new: bytes, lef
         found = found._replace(file=before.file, wrote=before.wrote)
     elif old != new:
         restart_files.keep(spec, directory, old)
-        found = found._replace(file=restart_files.kept(spec, directory), wrote=_digest(new))
+        found = found._replace(file=restart_files.kept_path(spec, directory), wrote=_digest(new))
     release = spec.get("release")
     if release:
         known: dict[str, Any] = {key: str(release[key]) for key in ("home", "to", "version")}
         if before.home == known["home"] and (before.target or before.from_version):
             known.update(target=before.target, from_version=before.from_version, levels=before.levels)
         else:
-            known.update(home_link.earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
+            known.update(home_link.read_earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
         found = found._replace(**known)
     return found
 
 
-def left(spec: Mapping[str, Any], directory: str) -> Earlier:
+def find_left(spec: Mapping[str, Any], directory: str) -> Earlier:
     """Return what the node had before its newest restart, if that did not end well: as far as the host still has what
     that restart changed. What was corrected since is not taken back.
 
     `spec`: of a restart that keeps the node's mode. One that changes it reverts by its own rules.
     """
     keeps = spec["kind"] == REPAIR or transitions.KINDS[spec["kind"]].is_plain
-    found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
+    found = Earlier(**restart_record.read_left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
     if found.file and _digest(restart_files.read_bytes(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
     if found.is_in_place:
@@ -117,11 +117,11 @@ def left(spec: Mapping[str, Any], directory: str) -> Earlier:
 def _levels(values: Mapping[str, str]) -> dict[str, Any]:
     """Return what the cluster uses, by this host: the levels of finalized features, and the properties file's
     inter.broker.protocol.version."""
-    log: Mapping[str, Any] = own_node.own_log(values) or {}
+    log: Mapping[str, Any] = own_node.read_own_log(values) or {}
     return {**(log.get("features") or {}), kraft_config.PROTOCOL: values.get(kraft_config.PROTOCOL, "")}
 
 
-def _raised(had: Earlier, values: Mapping[str, str]) -> str:
+def _find_raised(had: Earlier, values: Mapping[str, str]) -> str:
     """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
     now, seen = _levels(values), []
     for name, level in now.items():
@@ -143,7 +143,7 @@ class _Refused(RestartError):
     """The reason why the node is not reverted."""
 
 
-def after(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
+def revert(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
     """Revert the node where that is safe; return (outcome `reverted` or `failed`, message for the operator).
 
     `error`: why it did not come up; `since`: when it was last stopped or started, in epoch seconds; `spec` as for
@@ -157,8 +157,8 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     try:
         if kind.stays:
             raise _Refused(kind.stays)
-        refused = restart_token.no_stop(spec)
-        if refused and not restart_steps.is_stopped(service.state(unit)):
+        refused = restart_token.check_stop(spec)
+        if refused and not restart_steps.is_stopped(service.read_state(unit)):
             raise _Refused(refused)
         old = _old_file(spec, directory, earlier)
         reverted = {**spec, "mode": earlier}
@@ -176,7 +176,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}. (QS-RESTART-014)"
-        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
+        same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     message = (
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run "
@@ -185,12 +185,12 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     return "reverted", _joined(message, excerpt)
 
 
-def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
+def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
     """Give a node that did not come up with another release or file its earlier ones back, and start it.
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
     raised before all nodes run the new one. Servers of both ZooKeeper ensembles have the same data until the cut, which
-    is after the restarts of all brokers. Return as `after`.
+    is after the restarts of all brokers. Return as `revert`.
     """
     record.forgiving = True
     had, unit = Earlier(**record.values["earlier"]), spec["service"]
@@ -205,11 +205,13 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
                 if had.home
                 else "its properties file had been changed before this restart already (QS-RESTART-005)"
             )
-        raised = _raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
+        raised = (
+            _find_raised(had, properties.parse(restart_files.read_bytes(spec["config_file"]))) if had.release else ""
+        )
         if raised:
             raise _Refused(f"{raised}, so no earlier release may run (QS-RESTART-005)")
-        refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
-        if not restart_steps.is_stopped(service.state(unit)):
+        refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.check_stop(spec)
+        if not restart_steps.is_stopped(service.read_state(unit)):
             if refused:
                 raise _Refused(refused)
             restart_steps.stop({**spec, "only_start": False}, record, "stop again")
@@ -225,7 +227,7 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         if had.is_in_place and had.from_version:
             home_link.require_installed(had.home, had.from_version)
         values = properties.parse(restart_files.read_bytes(spec["config_file"]))
-        before = own_node.registration(values, spec["node_id"], spec["mode"])
+        before = own_node.read_registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
     except _Refused as refused:
         return "failed", _joined(
@@ -233,10 +235,10 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
             excerpt,
         )
     except Exception as second:
-        now = f" {had.home} leads to {home_link.target(had.home)}." if had.target else ""
+        now = f" {had.home} leads to {home_link.read_target(had.home)}." if had.target else ""
         message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
         second_excerpt = getattr(second, "excerpt", "")
-        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
+        same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     has = f"with {had.release}" if had.release else "with its earlier properties file"
     return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again. (QS-RESTART-005)", excerpt)
@@ -244,11 +246,11 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
 
 def _answers(spec: Mapping[str, Any]) -> bool:
     values = properties.parse(restart_files.read_bytes(spec["config_file"]))
-    return own_node.running_mode(values, spec["config_file"], spec["service"]) is not None
+    return own_node.read_running_mode(values, spec["config_file"], spec["service"]) is not None
 
 
 def _old_file(spec: Mapping[str, Any], directory: str, earlier: str) -> bytes:
-    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept(spec, directory)
+    current, kept = restart_files.read_bytes(spec["config_file"]), restart_files.kept_path(spec, directory)
     for text in (current, restart_files.read_bytes(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text
@@ -265,14 +267,14 @@ def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: bytes, since: fl
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
         seen = _read_zookeeper(spec["service"], values)
-        refused = revert_conditions.under_kraft(seen) or revert_conditions.copy_at_hand(
+        refused = revert_conditions.check_under_kraft(seen) or revert_conditions.check_copy_at_hand(
             seen, spec["node_id"], registered
         )
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = revert_conditions.under_kraft(_read_zookeeper(spec["service"], values))
+    refused = revert_conditions.check_under_kraft(_read_zookeeper(spec["service"], values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
@@ -288,17 +290,17 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: bytes) -> 
         state = metadata_summary.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
     except (OSError, ValueError, LogError) as error:
         raise _Refused(f"this host's metadata log could not be read: {error} (QS-RESTART-014)") from None
-    refused = revert_conditions.under_final(state)
+    refused = revert_conditions.check_under_final(state)
     if refused:
         raise _Refused(refused)
-    before = own_node.registration(values, spec["node_id"], spec["mode"])
+    before = own_node.read_registration(values, spec["node_id"], spec["mode"])
     _write(spec, record, old)
     restart_steps.start(spec, record, values, before)
 
 
 def _read_zookeeper(unit: str, values: Mapping[str, str]) -> dict:
     try:
-        return own_zookeeper.gather(config_providers.effective(values, unit))
+        return own_zookeeper.collect(config_providers.effective_values(values, unit))
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(
             f"/migration and /controller could not be read from this host: {error} (QS-RESTART-014)"
@@ -311,4 +313,4 @@ def _write(spec: Mapping[str, Any], record: Record, data: bytes, name: str = "re
 
 
 def _joined(message: str, *excerpts: str) -> str:
-    return "\n".join(part for part in (message_ids.at_end(message), *excerpts) if part)
+    return "\n".join(part for part in (message_ids.move_to_end(message), *excerpts) if part)

@@ -34,17 +34,17 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
     from where the process runs Kafka, None if it cannot be seen; `java`: the major version of the running node's Java,
     None if it is unknown.
     """
-    found = service.state(service_name)
+    found = service.read_state(service_name)
     is_link = os.path.islink(home)
     running = _running(found["main_pid"])
     return {
         "home": {
             "path": home,
             "is_link": is_link,
-            "target": target(home),
+            "target": read_target(home),
             "real": os.path.realpath(home),
             "version": installation.installed_version(home),
-            "package": None if is_link else installation.package_of(home),
+            "package": None if is_link else installation.find_package(home),
             "shared": not is_link and installation.is_shared(home),
             "holds": _holds(home, to, config_file),
         },
@@ -57,16 +57,16 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
         "running": running._asdict() if running else None,
         "hook": {"path": hook, "runs": os.path.isfile(hook) and os.access(hook, os.X_OK)} if hook else None,
         "active": bool(found["active"]),
-        "java": _java(node.process(found["main_pid"])[0]),
+        "java": _java(node.find_process(found["main_pid"])[0]),
     }
 
 
 def _starts(home: str) -> bool:
-    return os.path.exists(installation.tool(os.path.join(home, _START)))
+    return os.path.exists(installation.tool_path(os.path.join(home, _START)))
 
 
 def _running(pid: int) -> installation.Home | None:
-    return installation.running_home(node.process(pid)[0])
+    return installation.running_home(node.find_process(pid)[0])
 
 
 def _holds(home: str, to: str, config_file: str) -> Dict[str, str]:
@@ -95,7 +95,7 @@ def is_in_place(release: Mapping[str, str]) -> bool:
     return os.path.normpath(release["to"]) == os.path.normpath(release["home"])
 
 
-def earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
+def read_earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
     """Return what a node has before its release is changed: {target: the directory to which its link is switched back,
     '' if none is known; from_version}.
 
@@ -103,7 +103,7 @@ def earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
     process runs a release to which the node could not go back, and where the new release is not there.
     """
     home, to, version = release["home"], release["to"], release["version"]
-    running, ran = _running(service.state(service_name)["main_pid"]), running_version(service_name)
+    running, ran = _running(service.read_state(service_name)["main_pid"]), read_running_version(service_name)
     installed = installation.installed_version(home)
     if is_in_place(release):
         return {"target": "", "from_version": ran or installed or ""}
@@ -125,11 +125,11 @@ def earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str]:
     known = running.path if running else os.path.realpath(home)
     if known == os.path.realpath(to):
         return {"target": "", "from_version": ran or ""}
-    led = target(home) or ""
+    led = read_target(home) or ""
     return {"target": led if known == os.path.realpath(home) else known, "from_version": ran or installed or ""}
 
 
-def target(home: str) -> str | None:
+def read_target(home: str) -> str | None:
     """Return where the link leads, as it is written; None if it is no link."""
     return os.readlink(home) if os.path.islink(home) else None
 
@@ -146,9 +146,9 @@ def switch(home: str, to: str) -> None:
     os.replace(new, home)
 
 
-def running_version(service_name: str) -> str | None:
+def read_running_version(service_name: str) -> str | None:
     """Return the version of Kafka that the service runs, None if it cannot be seen."""
-    return installation.running_version(*node.process(service.state(service_name)["main_pid"]))
+    return installation.running_version(*node.find_process(service.read_state(service_name)["main_pid"]))
 
 
 def require_installed(home: str, version: str) -> None:
@@ -163,7 +163,7 @@ def require_installed(home: str, version: str) -> None:
 
 def require(service_name: str, home: str, version: str) -> None:
     """Raise RestartError if the service runs another version, which its own directory must have given it."""
-    found = running_version(service_name)
+    found = read_running_version(service_name)
     if found not in (None, version):
         raise RestartError(
             f"{service_name} runs Kafka {found}, though {home} leads to {version}: its unit does not start Kafka from "

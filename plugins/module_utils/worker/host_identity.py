@@ -44,8 +44,8 @@ def require(
     paths = log_dirs(values) if mode != "invalid" or _NAMES & values.keys() else []
     paths = paths or ([log_dir] if log_dir else [])
     optional = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
-    found = [stored(path) for path in dict.fromkeys([*paths, *new])]
-    refused = same_cluster.of_host(found, cluster_id, node_id, optional)
+    found = [read_stored(path) for path in dict.fromkeys([*paths, *new])]
+    refused = same_cluster.check_host(found, cluster_id, node_id, optional)
     if refused:
         raise ForeignHost(refused)
 
@@ -56,7 +56,7 @@ def log_dirs(values: dict) -> list[str]:
     return list(dict.fromkeys([*config_values.log_dirs(values), *([metadata] if metadata else [])]))
 
 
-def stored(path: str) -> LogDirectory:
+def read_stored(path: str) -> LogDirectory:
     """Return a log directory with its meta.properties; with `error` where they cannot be read."""
     meta = os.path.join(path, "meta.properties")
     try:

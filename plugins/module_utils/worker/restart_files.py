@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import masked, unseal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import mask_value, unseal
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
@@ -60,7 +60,7 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
             f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode "
             f"{left} (QS-RESTART-011)"
         )
-    path = kept({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
+    path = kept_path({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
     before = read_bytes(path)
     if not before:
         raise RestartError(
@@ -78,10 +78,10 @@ def masked_text(data: bytes, before: bytes = b"") -> str:
     old = properties.parse(before)
 
     def value(key: str, plain: str) -> str:
-        differs = masked(key, plain) != plain and old.get(key, plain) != plain
-        return f"{masked(key, plain)} (differs)" if differs else masked(key, plain)
+        differs = mask_value(key, plain) != plain and old.get(key, plain) != plain
+        return f"{mask_value(key, plain)} (differs)" if differs else mask_value(key, plain)
 
-    return properties.rewritten(data, value, masking.mask_comment)
+    return properties.rewrite(data, value, masking.mask_comment)
 
 
 def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
@@ -89,10 +89,10 @@ def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
     changes_mode = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"])) != spec["mode"]
     if old and (changes_mode or transitions.KINDS[spec["kind"]].changes_host):
         os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
-        replace(kept(spec, directory), old, None, 0o600)
+        replace(kept_path(spec, directory), old, None, 0o600)
 
 
-def kept(spec: Mapping[str, Any], directory: str) -> str:
+def kept_path(spec: Mapping[str, Any], directory: str) -> str:
     """Return the path of the file from before the restart. A rollback's restart, and one that keeps the mode, use other
     names, so that they do not overwrite the file kept by the migration."""
     into = spec["kind"] if transitions.KINDS[spec["kind"]].changes_host else spec["mode"]

@@ -25,7 +25,7 @@ def read(directory: str) -> dict:
     return host_state.read_json(os.path.join(directory, host_state.RESTART)) or {}
 
 
-def left(directory: str) -> dict:
+def read_left(directory: str) -> dict:
     """Return what the node had before the host's newest restart, {} once that restart has ended well."""
     record = read(directory)
     return (record.get("earlier") or {}) if record.get("outcome") in (None, "failed") else {}
@@ -36,7 +36,7 @@ def last_step(record: Mapping[str, Any]) -> str:
     return record["steps"][-1]["name"] if record.get("steps") else "none"
 
 
-def at_work(directory: str) -> str:
+def describe_work(directory: str) -> str:
     """Return which restart holds the host and its step, as a clause."""
     record = read(directory)
     return f"restart {record.get('id')} is running on this host, at step {last_step(record)}"

@@ -9,7 +9,10 @@ import os
 import time
 from typing import Any, Callable, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.restart_token import is_stopped, no_stop
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.restart_token import (
+    check_stop,
+    is_stopped,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper.znodes import ZnodeError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
@@ -49,9 +52,9 @@ class Ended(RestartError):
 
 def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
     """Stop the service and wait until it is stopped. Raises RestartError where the restart may only start it."""
-    refused = no_stop(spec)
+    refused = check_stop(spec)
     if refused:
-        if is_stopped(service.state(spec["service"])):
+        if is_stopped(service.read_state(spec["service"])):
             return
         raise RestartError(refused)
     record.step(name)
@@ -64,9 +67,9 @@ def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
 def await_stopped(spec: Mapping[str, Any]) -> None:
     """Wait until the service is stopped. Raises RestartError after `stop_timeout_s`."""
     wait(
-        lambda: is_stopped(service.state(spec["service"])),
+        lambda: is_stopped(service.read_state(spec["service"])),
         Bound(spec["stop_timeout_s"]),
-        lambda: f"service {spec['service']} to stop. State: {service.state(spec['service']).get('active_state')}",
+        lambda: f"service {spec['service']} to stop. State: {service.read_state(spec['service']).get('active_state')}",
     )
 
 
@@ -91,17 +94,17 @@ def _start(
     record.step(name)
     starting = time.time()
     log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
-    earlier = service.state(spec["service"]).get("invocation")
-    log_end = own_node.log_end(values, spec["mode"])
+    earlier = service.read_state(spec["service"]).get("invocation")
+    log_end = own_node.read_log_end(values, spec["mode"])
     try:
         service.begin("start", spec["service"])
-        see_up(spec, record, values, before, starting, earlier, log_from, log_end)
+        await_up(spec, record, values, before, starting, earlier, log_from, log_end)
     except (RestartError, service.ServiceError) as error:
         excerpt = own_log.excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt, isinstance(error, Ended)) from None
 
 
-def see_up(
+def await_up(
     spec: Mapping[str, Any],
     record: Record,
     values: Mapping[str, str],
@@ -122,7 +125,7 @@ def see_up(
     log_file = spec["log_file"]
     if log_from is None:
         log_from = os.path.getsize(log_file) if os.path.exists(log_file) else 0
-    log_end = own_node.log_end(values, spec["mode"]) if log_end is None else log_end
+    log_end = own_node.read_log_end(values, spec["mode"]) if log_end is None else log_end
     load, bound = loading.Loading(log_file, log_from), Bound(spec["start_timeout_s"])
     seen = {"text": "none"}
 
@@ -136,7 +139,7 @@ def see_up(
         return f"{seen['text']}. Last progress in its log: {load.text}" if load.text else seen["text"]
 
     def runs() -> None:
-        state = service.state(spec["service"])
+        state = service.read_state(spec["service"])
         ended = state["manager"] == "systemd" and (is_stopped(state) or state["sub_state"] == "auto-restart")
         # systemd may begin the start a moment later.
         begun = state.get("invocation") != earlier or state.get("active_state") == "failed"
@@ -145,7 +148,7 @@ def see_up(
 
     def answers() -> bool:
         runs()
-        running = own_node.running_mode(values, spec["config_file"], spec["service"])
+        running = own_node.read_running_mode(values, spec["config_file"], spec["service"])
         seen["text"] = f"its listener answers as {running}" if running else "its listener does not answer"
         return running == spec["mode"]
 
@@ -161,13 +164,13 @@ def see_up(
     def registered() -> bool:
         runs()
         if spec["mode"] == "zk":
-            seen["text"], alive = _in_zookeeper(spec, values)
+            seen["text"], alive = _find_in_zookeeper(spec, values)
             return alive
-        log = own_node.own_log(values) if spec["mode"].startswith("controller") else None
+        log = own_node.read_own_log(values) if spec["mode"].startswith("controller") else None
         if log and not own_node.controllers_register(log):
             seen["text"] = f"its metadata log ends at offset {log['log_end_offset']}, as before"
-            return own_node.follows(values, log, log_end)
-        registration = own_node.registration(values, spec["node_id"], spec["mode"])
+            return own_node.is_following(values, log, log_end)
+        registration = own_node.read_registration(values, spec["node_id"], spec["mode"])
         seen["text"] = f"registration {registration}"
         new = bool(registration) and registration["incarnation_id"] != before.get("incarnation_id")
         return new and _as_expected(registration, spec["mode"])
@@ -216,9 +219,9 @@ def _as_expected(registration: Mapping, mode: str) -> bool:
     return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
 
 
-def _in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
+def _find_in_zookeeper(spec: Mapping[str, Any], values: Mapping[str, str]) -> tuple[str, bool]:
     try:
-        alive = own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
+        alive = own_zookeeper.collect(config_providers.effective_values(values, spec["service"]))["brokers"]
     except ZOOKEEPER_ERRORS as error:
         return str(error), False
     return f"/brokers/ids holds {', '.join(alive) or 'no broker'}", str(spec["node_id"]) in alive
@@ -236,7 +239,7 @@ def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> No
         try:
             return (
                 str(spec["node_id"])
-                not in own_zookeeper.gather(config_providers.effective(values, spec["service"]))["brokers"]
+                not in own_zookeeper.collect(config_providers.effective_values(values, spec["service"]))["brokers"]
             )
         except ZOOKEEPER_ERRORS:
             return True

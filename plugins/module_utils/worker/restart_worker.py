@@ -43,7 +43,7 @@ TAKEN_S = 60.0
 Work = Callable[[Mapping[str, Any], Record, str], None]
 
 
-def planned(spec: Mapping[str, Any]) -> dict:
+def plan_restart(spec: Mapping[str, Any]) -> dict:
     """Return what a restart would do: {needed, before, after}.
 
     `before` and `after` are the text of the properties file with secrets masked, for Ansible's diff mode.
@@ -51,8 +51,8 @@ def planned(spec: Mapping[str, Any]) -> dict:
     old = restart_files.read_bytes(spec["config_file"])
     new = restart_files.new_bytes(spec, old)
     values = properties.parse(old)
-    running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
-    state = service.state(spec["service"])
+    running = own_node.read_running_mode(values, spec["config_file"], spec["service"]) if old else None
+    state = service.read_state(spec["service"])
     needed = old != new or running != spec["mode"] or not state["active"] or _is_due(spec, state)
     return {"needed": needed, **_masked(old, new)}
 
@@ -66,7 +66,7 @@ def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
     if kind.changes_host:
         release = spec.get("release")
         if release:
-            return home_link.running_version(spec["service"]) != release["version"]
+            return home_link.read_running_version(spec["service"]) != release["version"]
         return (state.get("started_at") or 0) < os.path.getmtime(spec["config_file"])
     since = spec.get("since") or 0
     return kind.is_plain and not (since and (state.get("started_at") or 0) >= since)
@@ -83,7 +83,7 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
             f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
             "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback (QS-RESTART-003)"
         )
-    running = own_node.running_mode(values, spec["config_file"], spec["service"])
+    running = own_node.read_running_mode(values, spec["config_file"], spec["service"])
     if running not in (None, mode):
         raise RestartError(
             f"the node runs in mode {running}, and {spec['config_file']} has mode {mode}: a plain restart would change "
@@ -107,16 +107,16 @@ def begin(spec: Mapping[str, Any]) -> dict:
     where the hook installs the release), hook (the operator's command, or None), hook_timeout_s}.
     Raises RestartError when another restart or another run's lock holds the host.
     """
-    plan = planned(spec)
+    plan = plan_restart(spec)
     if not plan["needed"]:
         identity = {key: spec[key] for key in ("id", "kind", "mode")}
         return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
-    directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec, directory):
+    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
+    with _hold(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
-        if restart_steps.is_stopped(service.state(spec["service"])):
-            record.values["earlier"] = auto_revert.left(spec, directory)._asdict()
-        return _detached(record, _restart, spec)
+        if restart_steps.is_stopped(service.read_state(spec["service"])):
+            record.values["earlier"] = auto_revert.find_left(spec, directory)._asdict()
+        return _detach(record, _restart, spec)
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
@@ -127,10 +127,10 @@ def finish(spec: Mapping[str, Any]) -> dict:
     node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up and never
     stops it. `spec` and errors as for `begin`, without kind and mode.
     """
-    directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec, directory):
+    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
+    with _hold(spec, directory):
         existing = restart_record.read(directory)
-        down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
+        down = restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
         old = restart_files.read_bytes(spec["config_file"])
@@ -139,14 +139,14 @@ def finish(spec: Mapping[str, Any]) -> dict:
             raise RestartError(
                 f"{spec['config_file']} has mode {mode}. Correct the file and run again (QS-RESTART-011)"
             )
-        kind = transitions.forward_to(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
+        kind = transitions.find_forward_kind(mode)  # None in plain ZooKeeper mode, to which the kind `zk` leads
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}
-        left = auto_revert.left(repair, directory)
+        left = auto_revert.find_left(repair, directory)
         record = Record(directory, repair, **_masked(old, new))
         record.values.update(changed=down, earlier=left._asdict())
-        return _detached(record, _finish, spec)
+        return _detach(record, _finish, spec)
 
 
 def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: float) -> dict:
@@ -154,7 +154,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
     The outcome is `died` if the worker ended without one. Raises RestartError if the record is of another restart.
     """
-    directory = host_state.directory(root, cluster_id)
+    directory = host_state.make_directory(root, cluster_id)
     deadline = time.monotonic() + wait_s
     while True:
         record = restart_record.read(directory)
@@ -163,8 +163,8 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
         if record.get("outcome") or len(record["steps"]) > seen_steps:
             return record
         # A unit's process takes the lock when it has loaded its code.
-        if not host_state.held(directory) and not (record.get("unit") and service.runs(record["unit"])):
-            detached.removed(directory)
+        if not host_state.is_held(directory) and not (record.get("unit") and service.is_running(record["unit"])):
+            detached.remove_job(directory)
             last = restart_record.read(directory)
             return last if last.get("outcome") else {**last, "outcome": "died", "message": _died(last)}
         if time.monotonic() >= deadline:
@@ -173,11 +173,11 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
 
 @contextlib.contextmanager
-def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
+def _hold(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
     """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it, or
     when the host is of another cluster."""
     try:
-        with host_state.locked(directory):
+        with host_state.lock(directory):
             # Checked once: a run lock changes only under this lock, which the worker keeps until it ends.
             run_lock_file.require(directory, spec["run"])
             new = host_identity.log_dirs(spec.get("content") or {})
@@ -187,11 +187,11 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
         raise RestartError(f"{error}") from None
     except host_state.Held:
         raise RestartError(
-            f"{restart_record.at_work(directory)}. Run again when it has ended (QS-RESTART-011)"
+            f"{restart_record.describe_work(directory)}. Run again when it has ended (QS-RESTART-011)"
         ) from None
 
 
-def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
+def _detach(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
     """Start the worker and return its record. Raises RestartError where it would not survive the session."""
     unit = re.sub(r"[^\w.-]", "_", f"quorumshift-{spec['cluster_id']}-{spec['run']}-{record.values['kind']}.service")
     record.values["unit"] = unit if service.runs_systemd() else ""
@@ -201,7 +201,7 @@ def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
             detached.begin_unit(unit, __name__, {"work": work.__name__, "spec": spec}, record.directory)
             return record.values
         except service.ServiceError as error:
-            if service.runs(detached.LOGIND):
+            if service.is_running(detached.LOGIND):
                 why = (
                     f"{error}. Without a unit the restart would end with this login, because {detached.LOGIND} may "
                     "end what a user leaves running. Fix systemd-run on this host, then run again. The node was not "
@@ -217,7 +217,7 @@ def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
 
 def resume(path: str) -> None:
     """Do the work of a worker in a unit of its own: what the module began, unless that was replaced meanwhile."""
-    job = detached.taken(path)
+    job = detached.take_job(path)
     spec, directory = job["spec"], os.path.dirname(path)
     with _locked_by_worker(directory):
         record = Record.existing(directory)
@@ -240,7 +240,7 @@ def _locked_by_worker(directory: str) -> Iterator[None]:
     while True:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(host_state.locked(directory))
+                stack.enter_context(host_state.lock(directory))
             except host_state.Held:
                 if time.monotonic() >= deadline:
                     raise
@@ -253,16 +253,16 @@ def _locked_by_worker(directory: str) -> Iterator[None]:
 def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_bytes(spec["config_file"])
     new = restart_files.new_bytes(spec, old)
-    before = own_node.registration(properties.parse(old), spec["node_id"], spec["mode"])
+    before = own_node.read_registration(properties.parse(old), spec["node_id"], spec["mode"])
     try:
         if old != new:
             record.step("keep the old file")
         if transitions.KINDS[spec["kind"]].changes_host:
             left = record.values.get("earlier") or {}
-            record.has(auto_revert.earlier(spec, directory, old, new, left)._asdict())
+            record.has(auto_revert.keep_earlier(spec, directory, old, new, left)._asdict())
         elif old != new:
             restart_files.keep(spec, directory, old)
-        if not restart_steps.is_stopped(service.state(spec["service"])):
+        if not restart_steps.is_stopped(service.read_state(spec["service"])):
             restart_hook.run(spec, record, restart_hook.BEFORE_STOP)
             restart_steps.stop(spec, record)
     except Exception as error:
@@ -275,7 +275,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_bytes(spec["config_file"])
     values = properties.parse(old)
     if record.values["changed"]:  # the node is down
-        before = own_node.registration(values, spec["node_id"], spec["mode"])
+        before = own_node.read_registration(values, spec["node_id"], spec["mode"])
         try:
             restart_steps.await_stopped(spec)
         except RestartError as error:
@@ -284,12 +284,12 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
         new = restart_files.new_bytes(spec, old)
         _bring_up(spec, record, directory, new if old != new else None, before)
         return
-    since = service.state(spec["service"]).get("started_at") or time.time()
+    since = service.read_state(spec["service"]).get("started_at") or time.time()
     try:
-        restart_steps.see_up(spec, record, values, {}, time.time())
+        restart_steps.await_up(spec, record, values, {}, time.time())
         outcome = "done", ""
     except Exception as error:
-        outcome = _reverted(spec, record, directory, error, since)
+        outcome = _revert(spec, record, directory, error, since)
     _end(spec, record, *outcome, outcome[0] != "failed")
 
 
@@ -306,7 +306,7 @@ def _bring_up(
         if release and not home_link.is_in_place(release):
             record.step("switch the release")
             home_link.switch(release["home"], release["to"])
-        failed = _between(spec, record, _had(record))
+        failed = _run_hook_between(spec, record, _read_earlier(record))
         values = properties.parse(restart_files.read_bytes(spec["config_file"]))
         if spec.get("format"):
             _format(spec, record, values)
@@ -320,17 +320,17 @@ def _bring_up(
                 f"{failed}. {spec['service']} was started all the same and is up. Fix the hook and run again",
             )
     except Exception as error:
-        outcome = _reverted(spec, record, directory, error, since)
+        outcome = _revert(spec, record, directory, error, since)
         is_up = outcome[0] == "reverted"
     _end(spec, record, *outcome, is_up)
 
 
-def _had(record: Record) -> auto_revert.Earlier:
+def _read_earlier(record: Record) -> auto_revert.Earlier:
     """Return what the node had before the restart, or before the one that this one finishes."""
     return auto_revert.Earlier(**(record.values.get("earlier") or {}))
 
 
-def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) -> str:
+def _run_hook_between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) -> str:
     """Run the hook between stop and start; return why it failed, '' if it did not.
 
     Raises RestartError where the node has something to go back to: what the hook was to install is missing then.
@@ -338,7 +338,7 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
     text = restart_files.read_bytes(spec["config_file"])
     try:
         restart_hook.run(spec, record, restart_hook.STOPPED, had.version)
-        if spec.get("hook") and not restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True):
+        if spec.get("hook") and not restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True):
             raise restart_hook.HookFailed(
                 f"the hook started {spec['service']}, which the restart starts (QS-RESTART-006)"
             )
@@ -353,14 +353,12 @@ def _between(spec: Mapping[str, Any], record: Record, had: auto_revert.Earlier) 
     return ""
 
 
-def _reverted(
-    spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float
-) -> tuple[str, str]:
+def _revert(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
     """Give a node that did not come up what it had before, where that is safe. Return (outcome, message)."""
-    had = _had(record)
+    had = _read_earlier(record)
     if had.home or had.file or transitions.KINDS[spec["kind"]].changes_host:
-        return auto_revert.upgrade(spec, record, error)
-    return auto_revert.after(spec, record, directory, error, since)
+        return auto_revert.revert_upgrade(spec, record, error)
+    return auto_revert.revert(spec, record, directory, error, since)
 
 
 def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str, is_up: bool) -> None:
@@ -380,7 +378,7 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     if any(os.path.exists(os.path.join(path, "meta.properties")) for path in config_values.log_dirs(values)):
         return  # formatted by an interrupted restart of this attempt; preflight has checked its cluster id
     record.step("format")
-    command = [installation.tool(spec["format"][0]), *spec["format"][1:]]
+    command = [installation.tool_path(spec["format"][0]), *spec["format"][1:]]
     done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"

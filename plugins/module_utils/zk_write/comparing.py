@@ -30,7 +30,7 @@ def verify(client, path, cluster_id=None, window=500, max_rate=None, timeout=30.
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     require_same_cluster(backup, reader, cluster_id)
     comparison = _Comparison(reader, backup.trailer["zxid"])
-    for node, live in live_tree.beside(backup.znodes(), reader.read_many):
+    for node, live in live_tree.pair_with_answers(backup.znodes(), reader.read_many):
         comparison.compare(node, live)
     comparison.compare_new(backup.znodes)
     return {
@@ -45,7 +45,7 @@ def verify(client, path, cluster_id=None, window=500, max_rate=None, timeout=30.
 def require_cluster(backup, reader, cluster_id=None):
     """Raise BackupForeign unless a checked backup and the live cluster are one, that of the run (None: outside of a
     run)."""
-    live_id = live_tree.cluster_id(reader)
+    live_id = live_tree.read_cluster_id(reader)
     if live_id != backup.header["cluster_id"]:
         raise BackupForeign(
             f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is "
@@ -56,7 +56,7 @@ def require_cluster(backup, reader, cluster_id=None):
 
 def require_run(live_id, reader, cluster_id):
     """Raise BackupForeign unless the live cluster is that of the run (None: outside of a run)."""
-    refused = same_cluster.of_zookeeper(live_id, cluster_id or live_id, zookeeper.servers_of(reader.client))
+    refused = same_cluster.check_zookeeper(live_id, cluster_id or live_id, zookeeper.servers_of(reader.client))
     if refused:
         raise BackupForeign(refused)
 
@@ -126,7 +126,7 @@ class _Comparison:
 
     def compare_new(self, nodes):
         """Check that live children of changed parents that the backup lacks are newer than it."""
-        paths = live_tree.new_children(self.reader, nodes, self._parents)
+        paths = live_tree.find_new_children(self.reader, nodes, self._parents)
         for path, stat in self.reader.stat_many(paths):
             if stat is None or stat.ephemeralOwner:
                 continue

@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.backup_
 NAMED_PATHS = 100
 
 
-def cluster_id(reader):
+def read_cluster_id(reader):
     """Return the id of the Kafka cluster below the reader's chroot. Raises BackupError if there is none."""
     for node in reader.get_many([znodes.CLUSTER_ID]):
         try:
@@ -28,7 +28,7 @@ def cluster_id(reader):
     )
 
 
-def new_children(reader, nodes, parents):
+def find_new_children(reader, nodes, parents):
     """Return the paths of live children of ``parents`` (path: empty set) that are not in ``nodes()``."""
     if not parents:
         return []
@@ -44,7 +44,7 @@ def new_children(reader, nodes, parents):
     ]
 
 
-def beside(nodes, ask_many):
+def pair_with_answers(nodes, ask_many):
     """Yield (node, answer) for each node; ``ask_many(paths)`` yields (path, answer) in order."""
     pending = deque()
 

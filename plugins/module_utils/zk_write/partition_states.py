@@ -56,7 +56,7 @@ def complete(client: Any, cluster_id: str, timeout: float, dry: bool = False) ->
 def _missing(reader: zookeeper.Reader) -> dict[str, tuple[str, str, list[int]]]:
     """Return {path of the state: (topic, partition, replicas)} of the partitions without a state."""
     assigned = {}
-    for node in reader.get_many(zookeeper.below(reader, [znodes.TOPICS])):
+    for node in reader.get_many(zookeeper.child_paths(reader, [znodes.TOPICS])):
         name = node.path[len(znodes.TOPICS) + 1 :]
         for partition, assignment in znodes.topic(node.data, node.path)["partitions"].items():
             assigned[znodes.partition_state_path(name, partition)] = (name, partition, assignment["replicas"])

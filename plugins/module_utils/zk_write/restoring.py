@@ -46,13 +46,13 @@ class Restore:
         self.epochs = []
         self.revived = []  # credentials and permissions that ZooKeeper lacks, by name
         self._inner = {}  # live znodes with children
-        for saved, live in live_tree.beside(self.backup.znodes(), self.reader.read_many):
+        for saved, live in live_tree.pair_with_answers(self.backup.znodes(), self.reader.read_many):
             self._compare(saved, live)
             if live is not None and live.stat.numChildren:
                 self._inner[live.path] = set()
         self.revived.sort()
         self._live_only()
-        lacking = live_tree.new_children(self.reader, self.backup.znodes, self._inner)
+        lacking = live_tree.find_new_children(self.reader, self.backup.znodes, self._inner)
         self.later = sorted(path for path in lacking if rules.is_metadata(path))
 
     def _compare(self, saved, live):
@@ -64,10 +64,10 @@ class Restore:
             return
         if kind == "controller_epoch":
             self.epochs.append(znodes.controller_epoch(saved.data))
-        write = rules.restored(saved, live)
+        write = rules.plan_write(saved, live)
         if write is not None:
             self.missing.append(write)
-        self.revived += rules.revived(saved, live)
+        self.revived += rules.find_revived(saved, live)
         if kind == "topic":
             self.topics[saved.path] = znodes.topic((write or live).data, saved.path)
 
@@ -100,8 +100,8 @@ class Restore:
 
     def diff(self):
         """What the restore changes in ZooKeeper, by path, as Ansible shows a diff: data may hold secrets."""
-        before = [f"{one.path} (incomplete)\n" for one in self.missing if one.acl is None]
-        after = [f"{one.path} ({one.kind})\n" for one in self.missing]
+        before = [f"{znode.path} (incomplete)\n" for znode in self.missing if znode.acl is None]
+        after = [f"{znode.path} ({znode.kind})\n" for znode in self.missing]
         return {
             "before_header": "ZooKeeper",
             "after_header": "ZooKeeper",
@@ -112,7 +112,7 @@ class Restore:
     def unread(self, known):
         """Return ``{broker: partitions}`` of the brokers that have replicas and are not in ``known``."""
         assigned = (entry["replicas"] for topic in self.topics.values() for entry in topic["partitions"].values())
-        return rules.unread(assigned, known)
+        return rules.count_unread(assigned, known)
 
     def pending_deletions(self):
         """Return the topics that ZooKeeper's controller would delete once it is elected."""
@@ -146,7 +146,7 @@ class Restore:
             logs = replicas.get((name, partition), ())
             assigned = topic["partitions"][str(partition)]["replicas"]
             saved, live = self.saved_states.get(path), self.live_states.get(path)
-            state = rules.state(path, assigned, topic["topic_id"], saved, live, logs, above)
+            state = rules.plan_state(path, assigned, topic["topic_id"], saved, live, logs, above)
             if not logs:
                 without.append(f"{name}-{partition}")
             states.append(state._replace(acl=acl) if live is None and state.acl is None else state)
@@ -179,7 +179,7 @@ class Restore:
             path = znodes.topic_path(name)
             topic = self.topics.get(path) or {"topic_id": None, "partitions": {}}
             known = {partition: entry["replicas"] for partition, entry in topic["partitions"].items()}
-            assigned = rules.from_disks(topic["topic_id"], known, logs)
+            assigned = rules.partitions_from_disks(topic["topic_id"], known, logs)
             if assigned == known:
                 continue
             value = znodes.topic_value(assigned, topic["topic_id"] or next(iter(logs.values()))[0].topic_id)
@@ -190,7 +190,7 @@ class Restore:
 
     def _epoch_above(self, raft_epochs):
         now = [znodes.controller_epoch(node.data) for node in self.reader.get_many([znodes.CONTROLLER_EPOCH])]
-        return rules.epoch_above([*self.epochs, *now, *raft_epochs])
+        return rules.choose_epoch([*self.epochs, *now, *raft_epochs])
 
     def _raise_epoch(self, epoch):
         data = str(epoch).encode()

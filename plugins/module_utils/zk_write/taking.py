@@ -29,7 +29,7 @@ def survey(client, cluster_id=None, window=500, max_rate=None, timeout=30.0):
     """Return the size of what :func:`take` would write: ``{"cluster_id", "znodes", "ephemerals", "data_bytes"}``."""
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     counts = backup_file.Counts()
-    result = {"cluster_id": live_tree.cluster_id(reader)}
+    result = {"cluster_id": live_tree.read_cluster_id(reader)}
     comparing.require_run(result["cluster_id"], reader, cluster_id)
     for node in reader.tree():
         _refuse_masked(node, client.chroot)
@@ -57,7 +57,7 @@ def take(client, path, servers, tool, ancestors=(), cluster_id=None, window=500,
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     header = {
         "quorumshift_zk_backup": backup_file.FORMAT,
-        "cluster_id": live_tree.cluster_id(reader),
+        "cluster_id": live_tree.read_cluster_id(reader),
         "chroot": client.chroot or "/",
         "servers": servers,
         "taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -80,11 +80,11 @@ def take(client, path, servers, tool, ancestors=(), cluster_id=None, window=500,
             round_number += 1
             if moving:
                 horizon = reader.zxid()
-            moved, acl_set = _moved(reader, lambda: _laid_over(walk, overlay))
+            moved, acl_set = _find_moved(reader, lambda: _overlay(walk, overlay))
             for node in moved.values():
                 if node is not None:
                     _refuse_masked(node, client.chroot)
-            moving = sorted(acl_set.union(_later(reader, moved, horizon)))
+            moving = sorted(acl_set.union(_find_later(reader, moved, horizon)))
             overlay.update(moved)
             if all(_is_volatile(name, overlay[name]) for name in moving):
                 break
@@ -99,7 +99,7 @@ def take(client, path, servers, tool, ancestors=(), cluster_id=None, window=500,
             put(backup_file.json_line(header))
             for node in ancestors:
                 put(backup_file.line(node, "ancestor"))
-            for node in _laid_over(walk, overlay):
+            for node in _overlay(walk, overlay):
                 counts.add(node)
                 put(backup_file.line(node))
             trailer = {
@@ -129,7 +129,7 @@ def _refuse_masked(node, chroot):
             )
 
 
-def _laid_over(walk, overlay):
+def _overlay(walk, overlay):
     """Yield the znodes of the walk, replaced by the later states in ``overlay``, with new ones at the end."""
     left = dict(overlay)
     for node in Backup(walk).znodes():
@@ -154,12 +154,12 @@ def _stamps(stat):
     )
 
 
-def _moved(reader, nodes):
+def _find_moved(reader, nodes):
     """Return the znodes that differ from ``nodes()`` (a new iterator each time), ``{path: Znode or None}``, and the set
     of paths whose ACL was set (setACL leaves no zxid)."""
     moved = {}
     changed, acl_set, parents = [], set(), {}
-    for node, stat in live_tree.beside(nodes(), reader.stat_many):
+    for node, stat in live_tree.pair_with_answers(nodes(), reader.stat_many):
         if stat is None:
             moved[node.path] = None
         elif _stamps(stat) != _stamps(node.stat):
@@ -169,13 +169,13 @@ def _moved(reader, nodes):
             if (stat.czxid, stat.pzxid, stat.cversion) != (node.stat.czxid, node.stat.pzxid, node.stat.cversion):
                 parents[node.path] = set()
     moved.update(reader.read_many(changed))
-    for root in live_tree.new_children(reader, nodes, parents):
+    for root in live_tree.find_new_children(reader, nodes, parents):
         for node in reader.tree(root):
             moved[node.path] = node
     return moved, acl_set
 
 
-def _later(reader, moved, horizon):
+def _find_later(reader, moved, horizon):
     """Return the paths in ``moved`` that changed after ``horizon``."""
     later = []
     for path, node in moved.items():

@@ -54,10 +54,12 @@ def restore_zk_controller(
         writer = Writer(client, cluster_id, timeout)
     except WriteError as error:
         raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
-    topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
-    seen = zookeeper.migration_znodes(client, timeout)
+    topics = zk_metadata.normalise(zookeeper.read_partition_znodes(reader))
+    seen = zookeeper.read_migration_znodes(client, timeout)
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
-    behind = {} if zk_controller.elected(seen["controller"]) else rollback.versions_behind(topics, partition_epochs)
+    behind = (
+        {} if zk_controller.is_elected(seen["controller"]) else rollback.find_versions_behind(topics, partition_epochs)
+    )
     result: dict = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
     result.update(raised=len(behind), deleted=[], elected=None, diff=_diff(seen, wanted, behind))
     if dry:
@@ -131,9 +133,9 @@ def _await_elected(client: Any, timeout: float, bound_s: float) -> int:
     """Wait until a broker is the controller and return its id. Raises ZkControllerError after `bound_s`."""
     began = time.monotonic()
     while True:
-        seen = zookeeper.migration_znodes(client, timeout)
+        seen = zookeeper.read_migration_znodes(client, timeout)
         controller = seen["controller"]
-        if zk_controller.elected(controller):
+        if zk_controller.is_elected(controller):
             return controller["broker_id"]
         if time.monotonic() - began > bound_s:
             owner = controller["broker_id"] if controller["exists"] else "no id"

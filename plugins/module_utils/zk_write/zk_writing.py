@@ -88,7 +88,7 @@ def require_cluster(client: Any, cluster_id: str, timeout: float) -> None:
     for node in zookeeper.Reader(client, timeout=timeout).get_many([znodes.CLUSTER_ID]):
         with contextlib.suppress(znodes.ZnodeError):
             stored = znodes.cluster_id(node.data)
-    refused = same_cluster.of_zookeeper(stored, cluster_id, zookeeper.servers_of(client))
+    refused = same_cluster.check_zookeeper(stored, cluster_id, zookeeper.servers_of(client))
     if refused:
         raise WriteError(refused)
     if before is None or client.client_id != before:

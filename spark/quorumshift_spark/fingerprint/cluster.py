@@ -122,7 +122,7 @@ class Cluster:
         coordinators = stored & {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
         addresses = [parse_host_port(server) for server in self._servers.split(",")]
         names = sorted({*(stored - set(found.topics)), *coordinators})
-        rights = topic_probe.rights(addresses, self._security, names, self._seconds)
+        rights = topic_probe.read_rights(addresses, self._security, names, self._seconds)
         if "error" in rights:
             raise ClusterError(f"{self._servers}: the principal's permissions: {rights['error']} (QS-VERIFY-003)")
         for topic in sorted(coordinators):

@@ -45,7 +45,7 @@ def visible(value: Any) -> Any:
     """Return a text with codes in place of invisible characters; other values unchanged."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return printable.visible(value, newlines=True)
+    return printable.escape_invisible(value, newlines=True)
 
 
 def kind(name: str) -> str:

@@ -436,7 +436,7 @@ def _directory(source: LogSource) -> Iterator[str]:
     given = source.archive, source.sha256, metadata_snapshot.NAMES, source.content
     with contextlib.ExitStack() as stack:
         with _named_archive():
-            directory = stack.enter_context(archives.unpacked(*given))
+            directory = stack.enter_context(archives.unpack_privately(*given))
         yield directory
 
 

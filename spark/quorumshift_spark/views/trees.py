@@ -19,7 +19,7 @@ import zlib
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES, leftover_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES, find_leftover
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log, znodes
 from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,7 @@ class Files(NamedTuple):
         if self.snapshots:
             yield self
             return
-        with archives.unpacked(self.archive, self.sha256, FILES, self.content) as directory:
+        with archives.unpack_privately(self.archive, self.sha256, FILES, self.content) as directory:
             yield self._replace(snapshots=directory, logs=directory, content=None)
 
 
@@ -230,7 +230,7 @@ def left_over(part: Part) -> Iterator[Dict[str, Any]]:
     found: Dict[str, collections.Counter] = {}
     with part.of_tree.replayed("") as (_changes, nodes):
         for path, node in nodes:
-            top = leftover_of(path, part.chroot)
+            top = find_leftover(path, part.chroot)
             if top is not None:
                 counted = found.setdefault(top, collections.Counter())
                 owner = zk_files.stat_of(node, 0).ephemeralOwner

@@ -174,7 +174,7 @@ class ZooKeeperView(LiveView):
         given = addresses.parse_zookeeper_connect(self.connect)
         if self._modes is None:  # asked once, on the driver: `parts` and `probe` run there
             answers = (
-                zk_servers.gather(given.servers, self._security.ssl_context(), _SRVR_S) if given.servers[1:] else {}
+                zk_servers.collect(given.servers, self._security.ssl_context(), _SRVR_S) if given.servers[1:] else {}
             )
             self._modes = {
                 name: "unreachable" if answer["error"] else answer["mode"] for name, answer in answers.items()

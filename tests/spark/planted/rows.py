@@ -1244,8 +1244,8 @@ def _lacks_token() -> Expected:
     """Expect that broker 1 does not serve a token that was created; its id is random."""
 
     def find(result):
-        for one in result["differences"]:
-            if one["kind"] == "delegation_token" and one["sides"].get("broker:1", "") is None:
+        for difference in result["differences"]:
+            if difference["kind"] == "delegation_token" and difference["sides"].get("broker:1", "") is None:
                 return "differ, broker:1 lacks it", "delegation_token (exists), served by a broker: equal"
         return None
 

@@ -65,13 +65,16 @@ def differs(
     what = f"differ: {kind} {shown(kind, key)}{f' {field}' if field else ''}, {_RELATIONS[relation]}"
 
     def find(result: Result) -> Tuple[str, str] | None:
-        for one in result["differences"]:
-            if (one["kind"], one["key"], one["field"], one["relation"]) == (kind, text(key), field, relation) and (
-                not view or view in one["sides"]
-            ):
-                sides = sorted(one["sides"], key=lambda name: one["sides"][name] is not None)
-                found = f"differ, {sides[0]} lacks it" if one["sides"][sides[0]] is None else "differ"
-                return found, _rule(one["relation"], kind, field, one["rule"])
+        for difference in result["differences"]:
+            if (difference["kind"], difference["key"], difference["field"], difference["relation"]) == (
+                kind,
+                text(key),
+                field,
+                relation,
+            ) and (not view or view in difference["sides"]):
+                sides = sorted(difference["sides"], key=lambda name: difference["sides"][name] is not None)
+                found = f"differ, {sides[0]} lacks it" if difference["sides"][sides[0]] is None else "differ"
+                return found, _rule(difference["relation"], kind, field, difference["rule"])
         return None
 
     return Expected(what, find, keys(kind, key))
@@ -79,14 +82,14 @@ def differs(
 
 def changed(kind: str, left: Sequence[Any], right: Sequence[Any], relation: str = "zookeeper_log") -> Expected:
     """Expect two differences: an entity that is its own key (an ACL) has another content on each side."""
-    one, other = differs(kind, left, None, relation), differs(kind, right, None, relation)
+    first, other = differs(kind, left, None, relation), differs(kind, right, None, relation)
 
     def find(result: Result) -> Tuple[str, str] | None:
-        found = [each.find(result) for each in (one, other)]
+        found = [each.find(result) for each in (first, other)]
         return ("differ, each side lacks the other's", found[0][1]) if all(found) else None
 
     return Expected(
-        f"differ: {kind} {text(left)} and {text(right)}, {_RELATIONS[relation]}", find, one.keys + other.keys
+        f"differ: {kind} {text(left)} and {text(right)}, {_RELATIONS[relation]}", find, first.keys + other.keys
     )
 
 
@@ -94,12 +97,12 @@ def closed(kind: str, key: Sequence[Any], relation: str = "since") -> Expected:
     """Expect a difference or `incomplete` for this key: it is not excused."""
 
     def find(result: Result) -> Tuple[str, str] | None:
-        for one in result["differences"]:
-            if (one["kind"], one["key"], one["relation"]) == (kind, text(key), relation):
-                return "differ", _rule(relation, kind, one["field"], one["rule"])
-        for one in result["undecided"]:
-            if (one["kind"], one["key"], _relation(one)) == (kind, text(key), relation):
-                return "incomplete", _short(one["why"])
+        for difference in result["differences"]:
+            if (difference["kind"], difference["key"], difference["relation"]) == (kind, text(key), relation):
+                return "differ", _rule(relation, kind, difference["field"], difference["rule"])
+        for open_row in result["undecided"]:
+            if (open_row["kind"], open_row["key"], _relation(open_row)) == (kind, text(key), relation):
+                return "incomplete", _short(open_row["why"])
         return None
 
     return Expected(f"differ or incomplete: {kind} {shown(kind, key)}, {_RELATIONS[relation]}", find, keys(kind, key))
@@ -109,9 +112,9 @@ def undecided(kind: str, key: Sequence[Any], why: str) -> Expected:
     """Expect that a key cannot be decided, for a reason that `why` matches."""
 
     def find(result: Result) -> Tuple[str, str] | None:
-        for one in result["undecided"]:
-            if (one["kind"], one["key"]) == (kind, text(key)) and re.search(why, one["why"]):
-                return "incomplete", _short(one["why"])
+        for open_row in result["undecided"]:
+            if (open_row["kind"], open_row["key"]) == (kind, text(key)) and re.search(why, open_row["why"]):
+                return "incomplete", _short(open_row["why"])
         return None
 
     return Expected(f"incomplete: {kind} {shown(kind, key)}", find, keys(kind, key))
@@ -121,9 +124,9 @@ def problem(view: str, where: str) -> Expected:
     """Expect a view to name a place that it cannot read."""
 
     def find(result: Result) -> Tuple[str, str] | None:
-        for one in (result["views"].get(view) or {}).get("problems", ()):
-            if one["where"] == where and result["verdict"] != "pass":
-                return f"{view} names it", _short(one["reason"])
+        for known_problem in (result["views"].get(view) or {}).get("problems", ()):
+            if known_problem["where"] == where and result["verdict"] != "pass":
+                return f"{view} names it", _short(known_problem["reason"])
         return None
 
     return Expected(f"not passed: {view} names {where}", find)
@@ -135,9 +138,9 @@ def said(verdict: str, reason: str, words: str = "") -> Expected:
     def find(result: Result) -> Tuple[str, str] | None:
         if not re.fullmatch(verdict, result["verdict"]):
             return None
-        for one in result["reasons"]:
-            if re.search(reason, one):
-                return result["verdict"], _short(one)
+        for why in result["reasons"]:
+            if re.search(reason, why):
+                return result["verdict"], _short(why)
         return None
 
     return Expected(words or verdict.replace("|", " or "), find)
@@ -151,11 +154,11 @@ _RELATIONS = {
 }
 
 
-def _relation(one):
-    if one["left"].startswith("baseline"):
+def _relation(comparison):
+    if comparison["left"].startswith("baseline"):
         return "since"
-    if one["right"].startswith("metadata_log"):
-        return "zookeeper_log" if one["left"] == "zookeeper" else "logs"
+    if comparison["right"].startswith("metadata_log"):
+        return "zookeeper_log" if comparison["left"] == "zookeeper" else "logs"
     return "served"
 
 
@@ -192,9 +195,9 @@ def evaluate(
         recorded.append({**line, "found": what, "rule": rule, "status": status})
         if status == MISSED:
             wrong.append(f"missed: {row.planted}: expected {row.expected.words}")
-    for one in [*result.get("differences", ()), *result.get("undecided", ())] if strict else ():
-        if not accounted & {(one["kind"], one["key"]), (one["kind"], "*")}:
-            wrong.append(f"not planted: {one.get('text') or one['why']} {one['kind']} {one['key']}")
+    for outcome in [*result.get("differences", ()), *result.get("undecided", ())] if strict else ():
+        if not accounted & {(outcome["kind"], outcome["key"]), (outcome["kind"], "*")}:
+            wrong.append(f"not planted: {outcome.get('text') or outcome['why']} {outcome['kind']} {outcome['key']}")
     names = [line["planted"] for line in recorded]
     assert len(set(names)) == len(names), f"{group}: two rows of one name"
     _record("rows", lambda old: [*(line for line in old or () if keep or line["group"] != group), *recorded])
@@ -203,7 +206,9 @@ def evaluate(
 
 def record_changes(run: str, given: Dict[str, Any]) -> None:
     """Record the comparisons of a run under changes so far, in place of what it recorded before."""
-    _record("changes", lambda old: [*(one for one in old or () if one.get("run") != run), {"run": run, **given}])
+    _record(
+        "changes", lambda old: [*(old_run for old_run in old or () if old_run.get("run") != run), {"run": run, **given}]
+    )
 
 
 def _record(name, update):

@@ -152,7 +152,9 @@ class World:
 
     def directory_ids(self) -> List[List[str]]:
         """Return the ids of the log directories of brokers 1 and 2, from meta.properties."""
-        metas = [pathlib.Path(one.properties["log.dirs"], "meta.properties") for one in (self.broker, self.second)]
+        metas = [
+            pathlib.Path(server.properties["log.dirs"], "meta.properties") for server in (self.broker, self.second)
+        ]
         return [re.findall(r"^directory\.id=(.+)$", meta.read_text(), re.M) for meta in metas]
 
     def restart_second(self, settings: Mapping[str, str | None]) -> None:

@@ -164,7 +164,7 @@ def _brokers(testbed: TestbedInventory) -> dict[str, dict]:
 
 def _zookeeper(testbed: TestbedInventory) -> dict[str, dict]:
     with zookeeper.connect(testbed.zookeeper_connect) as client:
-        tree = zookeeper.metadata(client)
+        tree = zookeeper.read_metadata(client)
     return {name: kind.of_zookeeper(tree) for name, kind in KINDS.items()}
 
 

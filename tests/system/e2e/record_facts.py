@@ -151,11 +151,11 @@ def metadata(testbed: Testbed) -> None:
     """The preflight's other inputs: ZooKeeper's metadata, running configs, min.insync.replicas."""
     connections = testbed.connections()
     with testbed.zookeeper() as client:
-        zk_metadata = zookeeper.metadata(client, timeout=10)
+        zk_metadata = zookeeper.read_metadata(client, timeout=10)
     served = topics.read(connections.bootstrap, connections.client, 5)
     keys = ("inter.broker.protocol.version",)
     running = {
-        host: topics.broker_configs(connections.bootstrap, connections.client, int(broker_id), 5)
+        host: topics.read_broker_configs(connections.bootstrap, connections.client, int(broker_id), 5)
         for host, broker_id in zip(testbed.brokers, sorted(served["brokers"]))
     }
     save(
@@ -163,7 +163,7 @@ def metadata(testbed: Testbed) -> None:
         {
             "metadata": zk_metadata,
             "running": {host: {key: values[key] for key in keys} for host, values in running.items()},
-            "min_isr": topics.min_isr(connections.bootstrap, connections.client, served["partitions"], 5),
+            "min_isr": topics.read_min_isr(connections.bootstrap, connections.client, served["partitions"], 5),
         },
         all_topics=True,
     )
@@ -179,7 +179,9 @@ def hosts(testbed: Testbed) -> None:
         "zk_hosts",
         {
             "nodes": {host: {key: node[key] for key in keys} for host, node in nodes.items()},
-            "rights": topics.rights(connections.bootstrap, connections.client, sorted(served["partitions"])[:5], 5),
+            "rights": topics.read_rights(
+                connections.bootstrap, connections.client, sorted(served["partitions"])[:5], 5
+            ),
         },
         all_topics=True,
     )
@@ -273,7 +275,7 @@ def copy(testbed: Testbed) -> None:
     """The inputs of the copy's comparison: counts of ZooKeeper's metadata before and after it, and the transaction."""
     files = pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).glob("*/*/copy-expected.json")
     before = json.loads(max(files, key=lambda path: path.stat().st_mtime).read_text())["counted"]
-    after = initial_copy.counted(types.SimpleNamespace(connections=testbed.connections()))
+    after = initial_copy.count_records(types.SimpleNamespace(connections=testbed.connections()))
     facts = json.loads(gzip.decompress((FACTS / "hybrid.json.gz").read_bytes()))
     log = phase.longest_log(phase.controllers(facts))
     save("copy", {"before": before, "after": after, "transactions": log["zk_migration_transactions"]}, all_topics=True)
@@ -417,7 +419,7 @@ def native(_testbed: Testbed | None) -> None:
         connections = Connections.from_options({"bootstrap_servers": str(broker.address)})
         nodes = {}
         for host, role, server in (("b1", "broker", broker), ("c1", "controller", controller)):
-            facts = node.facts(role, str(server.home / "server.properties"), "kafka", "key of the recording", "", "")
+            facts = node.collect(role, str(server.home / "server.properties"), "kafka", "key of the recording", "", "")
             nodes[host] = {**facts, "reached": True, "address": str(server.address), "host_address": "127.0.0.1"}
         text = json.dumps(cluster.collect(nodes, connections))
         save("kraft_native", json.loads(text.replace(str(home), "/var/lib/kafka")), all_topics=True)

@@ -37,9 +37,9 @@ class UnderMinIsr:
             read = topics.read(bootstrap, client, timeout)
             new = [name for name in read.get("partitions") or {} if name not in self.least]
             if new:
-                self.least.update(topics.min_isr(bootstrap, client, new, timeout))
+                self.least.update(topics.read_min_isr(bootstrap, client, new, timeout))
             partitions = read.get("partitions") or {}
-            excused = cluster_health.unavoidable(partitions, self.least)
+            excused = cluster_health.find_unavoidable(partitions, self.least)
             self.readings += bool(partitions)
             for topic, numbers in partitions.items():
                 for number, partition in numbers.items():

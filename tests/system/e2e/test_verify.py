@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import quorum
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import read_quorum
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
@@ -127,20 +127,20 @@ def test_planted_differences_are_found_with_both_sides(dual_write):
 
 def caught_up(described):
     """Return whether every voter has caught up with the quorum's leader."""
-    return described["reached"] and not gates.trailing(described, [], 2)
+    return described["reached"] and not gates.find_trailing(described, [], 2)
 
 
 def test_a_lagging_voter_closes_the_gate(dual_write):
     """Its log stands still short of the high watermark, so it is not compared with the leader's."""
     nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
-    described = quorum(nodes, dual_write.connections())
+    described = read_quorum(nodes, dual_write.connections())
     lagging = next(voter["id"] for voter in described["voters"] if voter["id"] != described["leader_id"])
     host = next(host for host in dual_write.controllers if dual_write.node_id(host) == lagging)
     others = [dual_write.addresses[other] for other in dual_write.controllers if other != host]
     rules = [f"{chain} {address}" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
     with faults.dropped(dual_write, [host], *rules):
         ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
-    wait_for(lambda: caught_up(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
+    wait_for(lambda: caught_up(read_quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
     assert ran.code != 0, ran.text
     assert re.search(rf"the log of controller {lagging} was not compared with the leader's: .* short of", ran.text), (
         ran.text

@@ -83,7 +83,7 @@ class Harness:
             **self.variables,
             "inventory_hostname": host,
             "groups": GROUPS,
-            "hostvars": {one: {**self.variables, **own} for one, own in self.hostvars.items()},
+            "hostvars": {host: {**self.variables, **own} for host, own in self.hostvars.items()},
             "ansible_play_hosts_all": more.get("play_hosts_all", [host]),
             "ansible_play_hosts": more.get("play_hosts", [host]),
             "ansible_play_batch": more.get("play_hosts", [host]),

@@ -190,7 +190,7 @@ def test_a_wait_shows_what_is_new(harness):
     waits.append({"done": False, "progress": "b2 is down (9 s)", "carry": {"began": 1}})
     harness.run("digest_key", {}, *waits, {"done": True})
     assert harness.printed == ["    b1 is down (3 s)", "    b2 is down (9 s)"]
-    assert [one.get("carry") for one in harness.asked] == [None, {"began": 1}, {"began": 1}, {"began": 1}]
+    assert [call.get("carry") for call in harness.asked] == [None, {"began": 1}, {"began": 1}, {"began": 1}]
 
 
 def test_hosts_that_are_excluded_are_no_nodes(harness):

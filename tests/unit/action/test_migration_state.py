@@ -30,7 +30,7 @@ def state(name, **more):
         "facts": facts,
         "phase": detected.phase,
         "cluster_id": phase.cluster_id(facts),
-        "blocks": [one._asdict() for one in detected.blocks],
+        "blocks": [block._asdict() for block in detected.blocks],
         "steps": detected.steps,
         "next": screen.next_step(facts, detected, 0)._asdict(),
         "rollback_readiness": {"targets": [], "obstacles": []},

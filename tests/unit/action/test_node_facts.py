@@ -61,7 +61,7 @@ def test_another_subset_is_read_as_it_is_asked(harness):
 def test_a_broker_connects_to_zookeeper_and_controllers(cluster):
     cluster.run("node_facts", {"gather_subset": ["connectivity"]}, READ, host="b1")
     asked = cluster.asked[0]
-    assert {(one["kind"], one["address"]) for one in asked["targets"]} == {
+    assert {(target["kind"], target["address"]) for target in asked["targets"]} == {
         ("zookeeper", "z1:2181"),
         ("controller", "c1:9093"),
     }
@@ -71,7 +71,7 @@ def test_a_broker_connects_to_zookeeper_and_controllers(cluster):
 def test_a_controller_that_is_down_tries_its_own_port(cluster):
     cluster.run("node_facts", {"gather_subset": ["connectivity"]}, READ, host="c1")
     asked = cluster.asked[0]
-    assert asked["listen"] == "c1:9093" and {one["kind"] for one in asked["targets"]} == {"zookeeper", "broker"}
+    assert asked["listen"] == "c1:9093" and {target["kind"] for target in asked["targets"]} == {"zookeeper", "broker"}
     assert "login" not in asked  # plaintext without SASL has no login
 
 

@@ -36,7 +36,7 @@ def test_each_step_is_shown_once_and_the_end_is_journalled(broker):
         *("    b1 stops", "    b1 starts"),
         "    b1 is up (stop 2.0 s, start 4.0 s, registered after 4.5 s)",
     ]
-    assert [one["action"] for one in broker.asked] == ["begin", "watch", "watch", "watch"]
+    assert [call["action"] for call in broker.asked] == ["begin", "watch", "watch", "watch"]
     assert broker.asked[0]["changes"]["process.roles"] == "broker" and broker.asked[0]["gate_token"] == {"gate": "g"}
     (event,) = broker.events("kraft")
     assert (event["host"], event["outcome"], event["end"]) == ("b1", "done", 1010.0)
@@ -81,7 +81,7 @@ def test_begin_returns_while_the_restart_goes_on(broker):
 
 def test_await_begins_nothing(broker):
     broker.run("node_restart", {"kind": "kraft", "part": "await"}, record("begun", outcome="done"), host="b1")
-    assert [one["action"] for one in broker.asked] == ["watch"]
+    assert [call["action"] for call in broker.asked] == ["watch"]
 
 
 def test_a_repair_gives_a_broker_in_migration_mode_the_operators_settings(broker):
@@ -145,7 +145,7 @@ def test_a_repair_is_begun_and_awaited_apart(broker):
     begun = broker.run("node_restart", {"repair": True, "part": "begin"}, record("begun", changed=True), host="b1")
     assert begun["outcome"] is None and broker.events("repair") == []
     broker.run("node_restart", {"repair": True, "part": "await"}, record("begun", outcome="done"), host="b1")
-    assert [one["action"] for one in broker.asked] == ["finish", "watch"]
+    assert [call["action"] for call in broker.asked] == ["finish", "watch"]
     assert broker.printed[0] == "    b1 is down, or an earlier run left its restart half done"
 
 

@@ -24,9 +24,9 @@ def of_run(harness, request):
 
 def test_only_the_first_slice_begins_and_the_others_carry_on(harness, of_run):
     result = harness.run("partition_reassignment", {"partitions": PARTITIONS, "throttle_bytes_s": 7}, *SLICES)
-    assert [one.get("state", "present") for one in harness.asked] == ["present", "awaited", "awaited"]
-    assert [one.get("carry") for one in harness.asked] == [None, {"began": 1}, {"began": 1, "left": 1}]
-    assert all(one["wait_s"] > 0 for one in harness.asked)
+    assert [call.get("state", "present") for call in harness.asked] == ["present", "awaited", "awaited"]
+    assert [call.get("carry") for call in harness.asked] == [None, {"began": 1}, {"began": 1, "left": 1}]
+    assert all(call["wait_s"] > 0 for call in harness.asked)
     assert result["changed"] and result["results"] == RESULT["results"] and result["undo"] == {"of": 1}
     assert "still 1 left" in harness.printed[-1]
     assert [event["name"] for event in harness.events()] == (["reassigning", "reassigned"] if of_run else [])

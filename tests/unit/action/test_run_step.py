@@ -43,7 +43,7 @@ def test_a_host_that_another_host_took_to_the_rescue_is_not_lost(harness):
     step(harness, "failed", ["b1"], "b1", stopped_at="Restart the broker", reason="no disk")
     step(harness, "failed", ["b1"], "b2")
     step(harness, "lost", ["b1"], "b1", answered=["b1", "b2"])
-    assert [one["host"] for one in harness.events("failed")] == ["b1"]
+    assert [event["host"] for event in harness.events("failed")] == ["b1"]
 
 
 def test_a_rescue_journals_what_a_module_of_ansible_failed_at(harness):

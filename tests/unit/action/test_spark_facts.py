@@ -38,7 +38,7 @@ def test_a_job_of_this_cluster_is_asked_for(spark_host):
     assert asked["submit"] == [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
     assert "spark.ui.enabled=false" in asked["options"] and asked["options"][-2:] == ["--driver-memory", "4g"]
     assert asked["packages"] == list(spark.PACKAGES) and asked["directories"] == ["/tmp", "/tmp"]
-    assert [(one["kind"], one["address"]) for one in asked["targets"]] == [
+    assert [(target["kind"], target["address"]) for target in asked["targets"]] == [
         ("broker", "b1.example:9094"),
         ("broker", "b2.example:9094"),
         ("controller", "c1:9093"),
@@ -57,7 +57,7 @@ def test_files_of_zookeeper_are_read_in_place_of_its_servers(spark_host):
     spark_host.variables["quorumshift_zookeeper_data_dir"] = "/zk/data"
     spark_host.run("spark_facts", {}, READ)
     assert spark_host.asked[0]["readable"] == ["/zk/data"]
-    assert "zookeeper" not in {one["kind"] for one in spark_host.asked[0]["targets"]}
+    assert "zookeeper" not in {target["kind"] for target in spark_host.asked[0]["targets"]}
 
 
 def test_directories_of_spark_are_those_of_its_setting(spark_host):

@@ -111,7 +111,9 @@ def test_the_command_has_master_settings_and_job(spark):
     assert "spark.authenticate=true" not in submit
     assert submit[-4].endswith("/submit.py") and submit[-3:-1] == ["metadata_parity", "--input"]
     views = spark.asked[0]["job"]["views"]
-    assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
+    assert (
+        [broker["id"] for broker in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
+    )
 
 
 JVM = "spark.driver.extraJavaOptions"
@@ -142,7 +144,7 @@ def test_directories_of_a_broker_are_given_where_its_host_shows_all_of_them(spar
         spark.facts(host, quorumshift_node={**node, "node_id": number, "log_dirs": found})
     spark.run("spark_job", ARGS, result("differ"))
     brokers = spark.asked[0]["job"]["views"]["brokers"]
-    assert [one["directories"] for one in brokers] == [["a", "b"], []]
+    assert [broker["directories"] for broker in brokers] == [["a", "b"], []]
 
 
 def test_zookeeper_is_read_at_a_bounded_pace(spark):
@@ -220,8 +222,8 @@ def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
     (tmp_path / "c2").mkdir()
     for path in (tmp_path / "7.tar.gz", tmp_path / "c2" / "7.tar.gz"):
         path.write_bytes(b"log")
-    voters = [{"id": one} for one in (101, 102, 103, 104, 105)]
-    nodes = {f"c{one}": {"role": "controller", "id": 100 + one} for one in (1, 2, 3, 4)}
+    voters = [{"id": number} for number in (101, 102, 103, 104, 105)]
+    nodes = {f"c{number}": {"role": "controller", "id": 100 + number} for number in (1, 2, 3, 4)}
     seen = {**SEEN, "quorum": {"leader_id": 101, "voters": voters}, "nodes": nodes}
     taken = {"path": "/state/7.tar.gz", "sha256": "ab", "end_offset": 7}
     others = {"c2": taken, "c3": {"unreachable": True, "msg": "Task failed: no\nroute.\n"}, "c4": {"finished": 0}}
@@ -293,7 +295,7 @@ def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):
     spark.run("spark_job", {**ARGS, "name": "ensemble_parity", "gate": "after_cut", "ensembles": given}, passed)
     asked = spark.asked[0]["job"]["views"]
     assert (asked["zxid"], asked["cut"], asked["chroot"]) == (0xA0, 0x99, "/prod/kafka")
-    assert [(one["name"], one["side"], one["processed"]) for one in asked["servers"]] == [
+    assert [(server["name"], server["side"], server["processed"]) for server in asked["servers"]] == [
         ("s1", "source", {"31": 0x99}),
         ("z1", "destination", {"31": 0xA0}),
     ]

@@ -57,7 +57,10 @@ class Cluster:
         return dict.fromkeys(self.flying)
 
     def configs(self, resources, keys):
-        return {one: {key: self.values[(*one, key)] for key in keys if (*one, key) in self.values} for one in resources}
+        return {
+            resource: {key: self.values[(*resource, key)] for key in keys if (*resource, key) in self.values}
+            for resource in resources
+        }
 
     def alter_configs(self, changes):
         for (kind, name), values in changes.items():
@@ -71,10 +74,10 @@ class Cluster:
         return {}
 
     def delete(self, topic):
-        for one in [one for one in self.partitions if one[0] == topic]:
-            del self.partitions[one]
-            self.flying.discard(one)
-        self.values = {one: value for one, value in self.values.items() if one[:2] != (TOPIC, topic)}
+        for partition in [partition for partition in self.partitions if partition[0] == topic]:
+            del self.partitions[partition]
+            self.flying.discard(partition)
+        self.values = {resource: value for resource, value in self.values.items() if resource[:2] != (TOPIC, topic)}
 
 
 @pytest.fixture
@@ -128,7 +131,9 @@ def end(cluster, state_dir, kill_at=None):
 def test_a_run_that_is_killed_twice_leaves_nothing_after_the_third(cluster, tmp_path, first, second):
     move(cluster, str(tmp_path), T0, RATE_A, kill_at=first)
     if cluster.flying:
-        assert reassignment.throttled(cluster.configs([(BROKER, "1"), (TOPIC, "t")], reassignment.THROTTLES)) == ["t"]
+        assert reassignment.find_throttled_topics(
+            cluster.configs([(BROKER, "1"), (TOPIC, "t")], reassignment.THROTTLES)
+        ) == ["t"]
         assert end(cluster, str(tmp_path)) is None, "it stays while its partition is in flight"
     cluster.flying.clear()
     end(cluster, str(tmp_path), kill_at=second)
@@ -179,7 +184,7 @@ def test_a_broker_that_dies_is_named_and_freed_once_it_is_back(cluster, tmp_path
     cluster.flying.clear()
     left = end(cluster, str(tmp_path))
     assert left and all("broker 2 is not alive" in text for text in left)
-    assert {one[1] for one in cluster.values} == {"2"}
+    assert {throttle[1] for throttle in cluster.values} == {"2"}
     assert end(cluster, str(tmp_path)) is None, "nothing to do while it is dead"
     cluster.brokers[2] = address
     assert end(cluster, str(tmp_path)) == [] and cluster.values == {}

@@ -43,7 +43,7 @@ def test_a_planted_link_is_not_read(planted):
     with pytest.raises(PermissionError):
         node.read_properties(str(path))
     assert "hidden" not in own_log.excerpt(str(path), 0, "kafka", {})
-    found = node.facts("broker", str(path), "none", "ab" * 32, str(path.parent / "state"), "/none")
+    found = node.collect("broker", str(path), "none", "ab" * 32, str(path.parent / "state"), "/none")
     assert "hidden" not in str(found["file"]) and "a link of uid" in found["file"]["error"]
 
 
@@ -118,7 +118,7 @@ def test_a_pinned_directory_stays_the_same_one(tmp_path):
     (tmp_path / "data" / "log").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "precious").write_text("")
-    with safe_files.pinned(str(tmp_path / "data")) as opened:
+    with safe_files.pin(str(tmp_path / "data")) as opened:
         (tmp_path / "data").rename(tmp_path / "moved")
         (tmp_path / "data").symlink_to("other")
         assert os.listdir(opened) == ["log"]
@@ -130,7 +130,7 @@ def test_the_lock_and_the_journal_follow_no_link(tmp_path):
     (tmp_path / "victim").write_text("")
     for name in (host_state.LOCK, host_state.JOURNAL):
         (tmp_path / name).symlink_to("victim")
-    with pytest.raises(OSError, match="symbolic"), host_state.locked(str(tmp_path)):
+    with pytest.raises(OSError, match="symbolic"), host_state.lock(str(tmp_path)):
         pass
     with pytest.raises(OSError, match="symbolic"):
         host_state.note(str(tmp_path), "event", "run")
@@ -140,7 +140,7 @@ def test_the_lock_and_the_journal_follow_no_link(tmp_path):
 @pytest.mark.parametrize("name", ["../other", "a/b", "", "..", "a" * 65])
 def test_no_path_is_made_of_what_is_no_cluster_id(tmp_path, name):
     with pytest.raises(ValueError, match="is no cluster id of Kafka"):
-        host_state.directory(str(tmp_path), name)
+        host_state.make_directory(str(tmp_path), name)
     assert os.listdir(tmp_path) == []
     if len(name) < 65:
         with pytest.raises(ValueError, match="cannot be the name of a directory"):
@@ -164,4 +164,4 @@ def test_meta_properties_of_kafkas_user_lead_to_no_other_directory(tmp_path):
     (tmp_path / "server.properties").write_text(f"broker.id=1\nzookeeper.connect=z\nlog.dirs={tmp_path}/data\n")
     (tmp_path / "state").mkdir()
     file, state = str(tmp_path / "server.properties"), str(tmp_path / "state")
-    assert node.facts("broker", file, "none", "ab" * 32, state, "/none")["node_restart"] is None
+    assert node.collect("broker", file, "none", "ab" * 32, state, "/none")["node_restart"] is None

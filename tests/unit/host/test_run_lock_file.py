@@ -39,7 +39,7 @@ def _take(path, run, barrier, outcomes):
 def test_one_of_many_concurrent_runs_gets_the_arbiter(tmp_path):
     context = multiprocessing.get_context("fork")
     for attempt in range(5):
-        path = host_state.directory(str(tmp_path), f"cluster-{attempt}")
+        path = host_state.make_directory(str(tmp_path), f"cluster-{attempt}")
         barrier, queue = context.Barrier(RUNS), context.Queue()
         runs = [context.Process(target=_take, args=(path, f"r{number}", barrier, queue)) for number in range(RUNS)]
         for run in runs:
@@ -53,7 +53,7 @@ def test_one_of_many_concurrent_runs_gets_the_arbiter(tmp_path):
 
 
 def test_run_lock_is_not_taken_while_a_restart_runs(tmp_path):
-    with host_state.locked(str(tmp_path)), pytest.raises(host_state.Held):
+    with host_state.lock(str(tmp_path)), pytest.raises(host_state.Held):
         run_lock_file.take(str(tmp_path), run_lock("r1"), {})
     assert run_lock_file.take(str(tmp_path), run_lock("r1"), {})["run"] == "r1"
 
@@ -131,14 +131,14 @@ def test_unreadable_run_lock_is_reported_with_its_file(tmp_path):
 def test_process_is_alive_until_it_ends():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     process = process_identity.process(child.pid)
-    assert process_identity.alive(process) is True
-    assert process_identity.alive({**process, "started": process["started"] + 1}) is False  # the pid was reused
+    assert process_identity.is_alive(process) is True
+    assert process_identity.is_alive({**process, "started": process["started"] + 1}) is False  # the pid was reused
     child.communicate(b"\n")
-    assert process_identity.alive(process) is False
+    assert process_identity.is_alive(process) is False
 
 
 def test_process_of_another_machine_or_container_is_unknown():
     process = process_identity.process(os.getpid())
-    assert process_identity.alive({**process, "pid_namespace": "pid:[1]"}) is None
-    assert process_identity.alive({**process, "boot_id": "other"}) is None
-    assert process_identity.alive(None) is None
+    assert process_identity.is_alive({**process, "pid_namespace": "pid:[1]"}) is None
+    assert process_identity.is_alive({**process, "boot_id": "other"}) is None
+    assert process_identity.is_alive(None) is None

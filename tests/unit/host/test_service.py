@@ -40,7 +40,7 @@ def state_of(monkeypatch, **shown):
     text = "\n".join(f"{key}={value}" for key, value in shown.items())
     monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, text, ""))
-    return service.state("kafka")
+    return service.read_state("kafka")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def kafka(tmp_path):
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         started.append(process)
         deadline = time.monotonic() + 10
-        while arguments and arguments[-1] not in node.process(process.pid)[1] and time.monotonic() < deadline:
+        while arguments and arguments[-1] not in node.find_process(process.pid)[1] and time.monotonic() < deadline:
             time.sleep(0.02)
         return process.pid
 
@@ -109,7 +109,7 @@ def test_properties_file_of_a_running_broker(kafka, tmp_path):
 def test_broker_that_runs_below_a_shell_is_found(kafka, tmp_path):
     pid = kafka("/libs/kafka_2.13-3.9.2.jar", "kafka.Kafka", "/etc/x.properties", shell=True)
     assert node._runs_with(pid, "/etc/x.properties") == {"path": "/etc/x.properties", "same": True, "overrides": []}
-    assert installation.running_version(*node.process(pid)) == "3.9.2"
+    assert installation.running_version(*node.find_process(pid)) == "3.9.2"
 
 
 def test_linked_properties_file_of_a_unit_is_the_same_file(tmp_path):
@@ -127,27 +127,27 @@ def test_other_process_is_not_a_broker(kafka, arguments):
 
 
 def test_space_of_a_missing_directory_is_that_of_its_parent(tmp_path):
-    space = node.space(str(tmp_path / "not" / "yet"))
+    space = node.read_space(str(tmp_path / "not" / "yet"))
     assert space["path"] == str(tmp_path) and space["free_bytes"] > 0 and space["read_only"] is False
-    assert node.space("") is None
+    assert node.read_space("") is None
 
 
 def test_environment_of_a_service_is_that_of_its_process(monkeypatch):
-    monkeypatch.setattr(service, "state", lambda _name: {"main_pid": os.getpid()})
+    monkeypatch.setattr(service, "read_state", lambda _name: {"main_pid": os.getpid()})
     with open(f"/proc/{os.getpid()}/environ", "rb") as stream:
         expected = stream.read().count(b"\0")
-    assert len(service.environment("kafka")) == expected > 0
+    assert len(service.read_environment("kafka")) == expected > 0
 
 
 def test_environment_of_a_unit_that_is_down_is_that_of_its_files(monkeypatch, tmp_path):
     file = tmp_path / "kafka.env"
     file.write_text("# no=comment\nPW='a b'\n\nHEAP=1g\n")
     shown = f'EnvironmentFiles={file} (ignore_errors=yes)\nEnvironment=HEAP=2g "OPTS=-x y"\n'
-    monkeypatch.setattr(service, "state", lambda _name: {"main_pid": 0})
+    monkeypatch.setattr(service, "read_state", lambda _name: {"main_pid": 0})
     monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, shown, ""))
-    assert service.environment("kafka") == {"HEAP": "1g", "OPTS": "-x y", "PW": "a b"}
+    assert service.read_environment("kafka") == {"HEAP": "1g", "OPTS": "-x y", "PW": "a b"}
     file.unlink()
-    assert service.environment("kafka") == {"HEAP": "2g", "OPTS": "-x y"}
+    assert service.read_environment("kafka") == {"HEAP": "2g", "OPTS": "-x y"}
     shown = shown.replace("=yes", "=no")
-    assert service.environment("kafka") is None
+    assert service.read_environment("kafka") is None

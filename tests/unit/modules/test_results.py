@@ -43,14 +43,14 @@ def run(monkeypatch):
     monkeypatch.setattr(AnsibleModule, "exit_json", exit_json)
     monkeypatch.setattr(AnsibleModule, "fail_json", lambda _self, msg, **more: exit_json(_self, failed=msg, **more))
     in_sync = recorded.facts("zk_preflight")["min_isr"]
-    monkeypatch.setattr(probe_module.topics, "min_isr", lambda *_given: in_sync)
+    monkeypatch.setattr(probe_module.topics, "read_min_isr", lambda *_given: in_sync)
     monkeypatch.setattr(rolling_restart, "ClusterAdmin", lambda *_given: SimpleNamespace(in_flight=dict))
-    monkeypatch.setattr(rolling_restart.reassigner, "configs", lambda _admin: ({}, []))
+    monkeypatch.setattr(rolling_restart.reassigner, "read_throttled_configs", lambda _admin: ({}, []))
 
     def result_of(module, facts, **options):
         monkeypatch.setattr(probe_module.cluster, "collect", lambda *_given: recorded.facts(facts))
         monkeypatch.setattr(
-            kraft_preflight, "collected", lambda _module: preflight_facts.collected(facts, controller_config={})
+            kraft_preflight, "collect", lambda _module: preflight_facts.collected(facts, controller_config={})
         )
         with patch_module_args({"bootstrap_servers": ["b1:9094"], **options}), pytest.raises(Exited) as exited:
             module.main()

@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible import constants
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unread
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import explain_unread
 
 FORKS = 8
 
@@ -77,4 +77,4 @@ def test_every_fork_gets_the_same_key(tmp_path):
     ],
 )
 def test_message_says_why_the_facts_are_missing(gathered, message):
-    assert unread("b2", gathered) == message
+    assert explain_unread("b2", gathered) == message

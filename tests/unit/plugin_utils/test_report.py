@@ -357,7 +357,7 @@ def test_page_loads_no_resource():
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
     run = recorded(WHOLE, files={"clients.svg": svg, "clients.json": '{"verdict": "pass", "lost": 0}'})
     shown = page(run)
-    assert [one.partition(",")[0] for one in shown.loaded] == ["data:image/svg+xml;base64"]
+    assert [picture.partition(",")[0] for picture in shown.loaded] == ["data:image/svg+xml;base64"]
     assert base64.b64decode(shown.loaded[0].partition(",")[2]).decode() == svg
     assert "url(http" not in report.render(run) and "@import" not in report.render(run)
 
@@ -446,7 +446,7 @@ def test_phase_is_detected_from_the_newest_facts():
 
 
 def test_durations():
-    assert [report_story.duration(one) for one in (0, 48.4, 211, 3600, 86700, 266400)] == [
+    assert [report_story.duration(seconds) for seconds in (0, 48.4, 211, 3600, 86700, 266400)] == [
         "0 s",
         "48 s",
         "3 min 31 s",

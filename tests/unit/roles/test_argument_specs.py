@@ -32,8 +32,8 @@ def nodes(value: Any) -> Iterator[dict]:
     """Yield every mapping in a YAML document."""
     if isinstance(value, dict):
         yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from nodes(one)
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(child)
 
 
 def calls() -> Iterator[tuple[str, str, str, dict]]:

@@ -102,5 +102,7 @@ def test_the_rule_that_stops_a_node_exists_once():
 
 def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
     plays = yaml.safe_load((ROOT / "playbooks" / "parts" / "restart_nodes.yml").read_text(encoding="utf-8"))
-    (settles,) = [one["vars"] for one in plays if one["vars"].get("step_tasks") == "settled"]
+    (settles,) = [
+        settling_play["vars"] for settling_play in plays if settling_play["vars"].get("step_tasks") == "settled"
+    ]
     assert settles["step_when"] == "{{ restart_when | bool and not ansible_check_mode }}"

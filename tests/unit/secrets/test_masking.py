@@ -81,7 +81,7 @@ def test_values_of_secrets_are_masked_wherever_they_are():
         "plugin.servers": "b1:9092",
         "advertised.listeners": "PLAINTEXT://b1:9092",
     }
-    known = masking.known(settings)
+    known = masking.known_secrets(settings)
     text = "hunter abc kafka swordfish Xyzzy-123! org.example.kafka.Plugin true b1:9092"
     assert masking.mask(text, known) == "******** abc kafka ******** ******** org.example.kafka.Plugin true b1:9092"
 

@@ -82,7 +82,7 @@ def test_plain_value_is_returned_unchanged():
     ],
 )
 def test_secret_keys_are_masked(key):
-    assert seal.is_secret(key) and seal.masked(key, "hidden") == seal.MASK
+    assert seal.is_secret(key) and seal.mask_value(key, "hidden") == seal.MASK
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_secret_keys_are_masked(key):
     ],
 )
 def test_other_keys_are_not_masked(key):
-    assert not seal.is_secret(key) and seal.masked(key, "shown") == "shown"
+    assert not seal.is_secret(key) and seal.mask_value(key, "shown") == "shown"
 
 
 def test_a_user_in_a_url_is_hidden():
     key, url = "sasl.oauthbearer.token.endpoint.url", "https://app:hunter2@idp:443/token"
-    assert seal.masked(key, url) == "https://********@idp:443/token"
+    assert seal.mask_value(key, url) == "https://********@idp:443/token"
     sealed = seal.seal_properties("key", {key: url, "listeners": "PLAINTEXT://b1:9092", "plugin.x": "y"})
     assert sealed["listeners"] == "PLAINTEXT://b1:9092"
     assert sealed[key].startswith(seal.PREFIX) and sealed["plugin.x"].startswith(seal.PREFIX)

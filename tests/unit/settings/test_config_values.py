@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
 
 
 @pytest.mark.parametrize(
-    ("key", "one", "other", "same"),
+    ("key", "value", "other", "same"),
     [
         ("delete.topic.enable", "true ", "TRUE", True),
         ("delete.topic.enable", "true", "false", False),
@@ -30,8 +30,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
         ("broker.rack", "r\x85", "r", False),  # a blank to Python alone
     ],
 )
-def test_values_that_are_the_same_to_kafka(key, one, other, same):
-    assert (config_values.comparable(key, one) == config_values.comparable(key, other)) is same
+def test_values_that_are_the_same_to_kafka(key, value, other, same):
+    assert (config_values.comparable_value(key, value) == config_values.comparable_value(key, other)) is same
 
 
 def test_log_directories_of_a_file_that_names_none_are_kafkas_default():
@@ -65,9 +65,9 @@ def test_brokers_agree_where_their_values_differ_in_form_alone():
         "b1": {"zookeeper.connect": "z1:2181,z2:2181/k", "delete.topic.enable": "true", "zookeeper.set.acl": "false"},
         "b2": {"zookeeper.connect": "z2,z1/k ", "delete.topic.enable": "TRUE "},
     }
-    assert kraft_config.disagreements(brokers) == {}
+    assert kraft_config.find_disagreements(brokers) == {}
     brokers["b2"]["zookeeper.connect"] = "z2,z1/other"
-    assert list(kraft_config.disagreements(brokers)) == ["zookeeper.connect"]
+    assert list(kraft_config.find_disagreements(brokers)) == ["zookeeper.connect"]
 
 
 def test_a_controller_gets_the_providers_of_the_variables_that_it_takes():

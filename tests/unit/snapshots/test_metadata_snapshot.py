@@ -108,7 +108,7 @@ def test_records_that_a_newer_checkpoint_sums_up_are_kept_since_an_offset(taken,
     assert records == list(metadata_log.read_records(str(log)))
     with metadata_log.open_log(str(unpacked), since=since) as history:
         assert history.start_offset == begin
-        offsets = [one.offset for one in metadata_log.log_records(history, metadata_log.scan_log(history))]
+        offsets = [record.offset for record in metadata_log.log_records(history, metadata_log.scan_log(history))]
     assert [offset for offset in offsets if offset >= begin] == list(range(begin, 7))
 
 

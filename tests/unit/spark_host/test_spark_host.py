@@ -22,7 +22,7 @@ from tests.unit.core.preflight_facts import collected, found, the_one
 def read(submit=("/opt/none",), **given):
     """Return the facts of the preflight with this host as Spark host."""
     asked = {"packages": [], "directories": [], "readable": [], "targets": [], "timeout": 5, **given}
-    seen = spark_host.gather(list(submit), [], sys.executable, **asked)
+    seen = spark_host.collect(list(submit), [], sys.executable, **asked)
     return collected(spark={"host": "spark-1", "master": "local[*]", "heap_mib": 1024, **seen})
 
 
@@ -53,7 +53,7 @@ def test_a_command_that_does_not_end_is_ended(tmp_path):
     submit = tmp_path / "spark-submit"
     submit.write_text(f"#!/bin/bash\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
     submit.chmod(0o755)
-    seen = spark_host.gather([str(submit)], [], sys.executable, [], [], [], [], 1, run_s=5.0)
+    seen = spark_host.collect([str(submit)], [], sys.executable, [], [], [], [], 1, run_s=5.0)
     assert seen["command"]["error"].startswith("it did not end within 5 s") and seen["command"]["spark"] is None
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 30
@@ -89,7 +89,7 @@ def test_a_small_and_a_read_only_file_system(tmp_path):
 def test_directories_of_the_environment_are_read(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/a,{tmp_path}/b")
     facts = read(directories=["/tmp"])
-    assert [one["path"] for one in facts.spark["directories"]] == ["/tmp", f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert [directory["path"] for directory in facts.spark["directories"]] == ["/tmp", f"{tmp_path}/a", f"{tmp_path}/b"]
 
 
 def test_files_of_zookeeper_that_are_not_there(tmp_path):

@@ -28,7 +28,7 @@ def submit(tmp_path):
         spark_submission.begin(command, job, str(input_dir), str(output_dir), str(input_dir), bound_s, environment)
         end, _wanted = spark_submission.watch(str(input_dir), str(output_dir), 0, 30)
         assert end is not None and not input_dir.exists()
-        return end, spark_submission.result(str(output_dir), NONCE, end)
+        return end, spark_submission.read_result(str(output_dir), NONCE, end)
 
     return submitted
 
@@ -97,7 +97,7 @@ def test_dead_supervisor_is_detected_and_its_input_can_be_removed(tmp_path):
     supervisor, job = (int(pid) for pid in (tmp_path / "pids").read_text().split())
     os.kill(supervisor, signal.SIGKILL)
     end, _wanted = spark_submission.watch(*scratch_dirs, 0, 60)
-    found = spark_submission.result(scratch_dirs[1], NONCE, end)
+    found = spark_submission.read_result(scratch_dirs[1], NONCE, end)
     reason = found["reasons"][0]
     assert found["verdict"] == "incomplete"
     os.killpg(job, signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_job_continues_with_the_answer_to_its_request(tmp_path):
     assert spark_submission.watch(*scratch_dirs, 1, 0.2) == (None, None)
     assert spark_submission.answer(str(input_dir), NONCE, {"round": 1, "end_offset": 19}) == 1
     end, wanted = spark_submission.watch(*scratch_dirs, 1, 10)
-    assert wanted is None and spark_submission.result(str(output_dir), NONCE, end)["verdict"] == "pass"
+    assert wanted is None and spark_submission.read_result(str(output_dir), NONCE, end)["verdict"] == "pass"
     assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # the job has ended
 
 

@@ -17,7 +17,7 @@ STATE = {"active": True, "main_pid": 0}
 @pytest.fixture
 def homes(tmp_path, monkeypatch):
     """A link to Kafka 3.7.2, with 3.9.2 beside it."""
-    monkeypatch.setattr(service, "state", lambda _name: STATE)
+    monkeypatch.setattr(service, "read_state", lambda _name: STATE)
     for version in ("3.7.2", "3.9.2"):
         for path in (f"kafka-{version}/libs/kafka_2.13-{version}.jar", f"kafka-{version}/bin/kafka-server-start.sh"):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def test_a_directory_is_not_switched(homes):
 
 
 def test_a_service_that_runs_another_release_is_named(monkeypatch):
-    monkeypatch.setattr(home_link, "running_version", lambda _name: "3.7.2")
+    monkeypatch.setattr(home_link, "read_running_version", lambda _name: "3.7.2")
     home_link.require("kafka", "/opt/kafka", "3.7.2")
     with pytest.raises(restart_record.RestartError, match=r"runs Kafka 3\.7\.2, though /opt/kafka leads to 3\.9\.2"):
         home_link.require("kafka", "/opt/kafka", "3.9.2")

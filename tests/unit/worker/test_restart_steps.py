@@ -38,7 +38,7 @@ def test_the_newest_file_of_the_earlier_mode_is_kept(tmp_path):
     given = spec(tmp_path)
     for text in (PLAIN, HYBRID, "# fixed\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
         restart_files.keep(given, str(tmp_path), text.encode())
-    kept = restart_files.kept(given, str(tmp_path))
+    kept = restart_files.kept_path(given, str(tmp_path))
     assert restart_files.read_bytes(kept).decode() == "# fixed\n" + PLAIN
     assert os.stat(kept).st_mode & 0o777 == 0o600
 
@@ -71,12 +71,12 @@ def rollback_spec(tmp_path, kind, mode, **more):
 )
 def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now, expected):
     migration = spec(tmp_path, kind=left, mode=left)
-    restart_files.keep(migration, host_state.directory(str(tmp_path), "c"), before.encode())
+    restart_files.keep(migration, host_state.make_directory(str(tmp_path), "c"), before.encode())
     keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
     given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
     assert sorted(restart_files.new_bytes(given, now.encode()).decode().split()) == sorted(expected.split())
-    restart_files.keep(given, host_state.directory(str(tmp_path), "c"), now.encode())
-    assert restart_files.read_bytes(restart_files.kept(migration, str(tmp_path / "c"))).decode() == before
+    restart_files.keep(given, host_state.make_directory(str(tmp_path), "c"), now.encode())
+    assert restart_files.read_bytes(restart_files.kept_path(migration, str(tmp_path / "c"))).decode() == before
 
 
 def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):
@@ -107,7 +107,7 @@ def test_unwritable_record_stops_a_restart_but_not_a_revert(tmp_path):
 
 
 def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
-    directory = host_state.directory(str(tmp_path), "cluster")
+    directory = host_state.make_directory(str(tmp_path), "cluster")
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
     record = restart_record.Record(directory, given, "", "")
     record.step("begun")
@@ -120,7 +120,7 @@ def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         worker.stdout.readline()
-        assert host_state.held(directory)
+        assert host_state.is_held(directory)
         with pytest.raises(restart_record.RestartError, match=r"at step stop\. Run again when it has ended"):
             restart_worker.begin({**given, "changes": {"broker.id": "2"}})
         assert restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)["outcome"] is None
@@ -141,7 +141,7 @@ def unit(tmp_path, monkeypatch):
     """Return a spec of a restart on a host with systemd, of which systemd-run alone is replaced: it starts the command
     with systemd's bare environment. `processes` are those that it started."""
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2, stop_timeout_s=1, changes={})
-    directory = host_state.directory(str(tmp_path), "cluster")
+    directory = host_state.make_directory(str(tmp_path), "cluster")
     host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
     data = tmp_path / "data"
     data.mkdir()
@@ -165,11 +165,11 @@ def unit(tmp_path, monkeypatch):
     monkeypatch.setattr(detached, "__loader__", SimpleNamespace(archive=str(archive)))
     monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(
-        service, "state", lambda _name: {"active": True, "manager": "systemd", "active_state": "active"}
+        service, "read_state", lambda _name: {"active": True, "manager": "systemd", "active_state": "active"}
     )
     monkeypatch.setattr(service, "begin_transient", begin_transient)
-    monkeypatch.setattr(service, "runs", lambda _unit: bool(processes) and processes[-1].poll() is None)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    monkeypatch.setattr(service, "is_running", lambda _unit: bool(processes) and processes[-1].poll() is None)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: "zk")
     yield SimpleNamespace(spec={**given, "run_key": "k3y"}, directory=directory, processes=processes, archive=archive)
     for process in processes:
         process.kill()
@@ -188,20 +188,20 @@ def test_the_units_process_does_the_work_and_leaves_no_file_of_it(unit):
 
 
 def test_a_worker_whose_unit_loads_its_code_has_not_died(unit, monkeypatch):
-    with host_state.locked(unit.directory):  # the process waits for the lock
+    with host_state.lock(unit.directory):  # the process waits for the lock
         record = restart_record.Record(unit.directory, unit.spec, "", "")
         record.values["unit"] = "u.service"
         record.step("begun")
-    monkeypatch.setattr(service, "runs", lambda name: name == "u.service")
+    monkeypatch.setattr(service, "is_running", lambda name: name == "u.service")
     assert restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)["outcome"] is None
-    monkeypatch.setattr(service, "runs", lambda _name: False)
+    monkeypatch.setattr(service, "is_running", lambda _name: False)
     died = restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)
     assert died["outcome"] == "died" and "after step begun" in died["message"]
 
 
 def test_a_worker_whose_restart_was_replaced_does_nothing(unit):
-    with host_state.locked(unit.directory):
-        restart_worker._detached(
+    with host_state.lock(unit.directory):
+        restart_worker._detach(
             restart_record.Record(unit.directory, unit.spec, "", ""), restart_worker._restart, unit.spec
         )
         other = restart_record.Record(unit.directory, {**unit.spec, "id": "other"}, "", "")
@@ -217,7 +217,7 @@ def test_without_a_unit_nothing_begins_where_logind_may_kill_the_worker(unit, mo
 
     began = []
     monkeypatch.setattr(service, "begin_transient", refused)
-    monkeypatch.setattr(service, "runs", lambda name: logind and name == detached.LOGIND)
+    monkeypatch.setattr(service, "is_running", lambda name: logind and name == detached.LOGIND)
     monkeypatch.setattr(detached, "begin", began.append)
     if logind:
         with pytest.raises(restart_record.RestartError, match=r"Failed to connect to bus\. Without a unit"):
@@ -243,7 +243,7 @@ def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):
     (tmp_path / "server.properties").write_text("broker.id=2\n")
     with pytest.raises(restart_record.RestartError, match="this run does not hold the run lock of this host"):
         restart_worker.finish(given)
-    run_lock = os.path.join(host_state.directory(str(tmp_path), "cluster"), host_state.RUN_LOCK)
+    run_lock = os.path.join(host_state.make_directory(str(tmp_path), "cluster"), host_state.RUN_LOCK)
     host_state.write_json(run_lock, {"number": 1, "run": "r", "closed": False})
     with pytest.raises(restart_record.RestartError, match="has mode invalid"):
         restart_worker.finish(given)
@@ -303,7 +303,7 @@ def test_excerpt_quotes_repeated_lines_once(tmp_path):
     stamp = "[2026-11-23 14:23:0{},472] ERROR {} (kafka.Kafka$)\nCaused by: java.net.BindException: in use\n"
     log.write_text(stamp.format(3, "no acceptor") + stamp.format(4, "exiting") + stamp.format(5, "exiting"))
     lines = own_log.excerpt(str(log), 0, "kafka", {}).splitlines()[1:]
-    assert [own_log.without_times(line) for line in lines] == [
+    assert [own_log.strip_times(line) for line in lines] == [
         "ERROR no acceptor (kafka.Kafka$)",
         "ERROR exiting (kafka.Kafka$)",
         "Caused by: java.net.BindException: in use",
@@ -358,8 +358,8 @@ def test_a_controller_that_ends_because_it_is_elected_again_is_started_once_more
             raise restart_record.RestartError("kafka-controller ended while it started")
 
     monkeypatch.setattr(restart_steps.service, "begin", begin)
-    monkeypatch.setattr(restart_steps.service, "state", lambda unit: {})
-    monkeypatch.setattr(restart_steps, "see_up", see_up)
+    monkeypatch.setattr(restart_steps.service, "read_state", lambda unit: {})
+    monkeypatch.setattr(restart_steps, "await_up", see_up)
     given = spec(tmp_path, mode=mode, log_file=str(log))
     record = restart_record.Record(str(tmp_path), given, "", "")
     with contextlib.nullcontext() if up else pytest.raises(restart_steps.NotUp):
@@ -372,14 +372,14 @@ def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_pat
     running = {"manager": "systemd", "active_state": "active", "sub_state": "running", "invocation": "2"}
     ended = {**running, "active_state": "failed", "sub_state": "failed", "result": "exit-code"}
     states = [running, running, ended]
-    monkeypatch.setattr(restart_steps.service, "state", lambda unit: states.pop(0))
-    monkeypatch.setattr(restart_steps.own_node, "running_mode", lambda *_: "controller_migration")
-    monkeypatch.setattr(restart_steps.own_node, "registration", lambda *_: {})
+    monkeypatch.setattr(restart_steps.service, "read_state", lambda unit: states.pop(0))
+    monkeypatch.setattr(restart_steps.own_node, "read_running_mode", lambda *_: "controller_migration")
+    monkeypatch.setattr(restart_steps.own_node, "read_registration", lambda *_: {})
     given = spec(tmp_path, mode="controller_migration", node_id=101, start_timeout_s=60, service="kafka-controller")
     given["log_file"] = str(tmp_path / "controller.log")
     record = restart_record.Record(str(tmp_path), given, "", "")
     with pytest.raises(restart_record.RestartError, match=r"kafka-controller ended while it started .*exit-code"):
-        restart_steps.see_up(given, record, {}, {}, 0.0, earlier="1")
+        restart_steps.await_up(given, record, {}, {}, 0.0, earlier="1")
     assert not states
 
 
@@ -387,9 +387,9 @@ def test_the_preflight_reads_zookeeper_as_a_restart_does(tmp_path):
     file = tmp_path / "server.properties"
     stores = "zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/etc/kafka/zk.jks\n"
     file.write_text(f"zookeeper.connect=127.0.0.1:1\n{stores}")
-    assert own_zookeeper.why_unreadable(str(file)).startswith(
+    assert own_zookeeper.explain_unreadable(str(file)).startswith(
         "zookeeper.ssl.keystore.location: /etc/kafka/zk.jks is not"
     )
     file.write_text("zookeeper.connect=127.0.0.1:1\n")
-    assert "no ZooKeeper server opened a session" in own_zookeeper.why_unreadable(str(file), timeout=1)
-    assert "No such file" in own_zookeeper.why_unreadable(str(tmp_path / "absent"))
+    assert "no ZooKeeper server opened a session" in own_zookeeper.explain_unreadable(str(file), timeout=1)
+    assert "No such file" in own_zookeeper.explain_unreadable(str(tmp_path / "absent"))

@@ -113,7 +113,7 @@ class Host:
             "run_key": "k",
             **more,
         }
-        directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
+        directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
         host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
         begin(spec)
         return json.loads((self.directory / "state" / "cluster" / "restart.json").read_text())
@@ -135,13 +135,15 @@ def in_this_process(record, work, spec):
 def host(tmp_path, monkeypatch):
     def made(text):
         node = Host(tmp_path, text + f"log.dirs={tmp_path}/data\n")
-        monkeypatch.setattr(service, "state", node.state)
+        monkeypatch.setattr(service, "read_state", node.state)
         monkeypatch.setattr(service, "begin", node.begin)
-        monkeypatch.setattr(own_node, "registration", node.registration)
-        monkeypatch.setattr(own_node, "running_mode", lambda *_given: node.mode if node.active else None)
-        monkeypatch.setattr(own_zookeeper, "gather", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper)))
+        monkeypatch.setattr(own_node, "read_registration", node.registration)
+        monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: node.mode if node.active else None)
+        monkeypatch.setattr(
+            own_zookeeper, "collect", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper))
+        )
         monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": node.log_state})
-        monkeypatch.setattr(restart_worker, "_detached", in_this_process)
+        monkeypatch.setattr(restart_worker, "_detach", in_this_process)
         return node
 
     return made
@@ -236,7 +238,7 @@ def test_broker_is_not_reverted_if_zookeeper_cannot_be_read(host, monkeypatch):
     def unread(_values, timeout=10):
         raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks is not a PEM file")
 
-    monkeypatch.setattr(own_zookeeper, "gather", unread)
+    monkeypatch.setattr(own_zookeeper, "collect", unread)
     record = node.restart("zk_migration", TO_HYBRID)
     assert record["outcome"] == "failed" and node.mode == "zk_migration"
     assert "could not be read from this host: zookeeper.ssl.truststore.location" in record["message"]
@@ -344,7 +346,7 @@ def test_a_node_that_ends_while_it_is_started_with_such_a_token_reverts(host):
 def test_a_node_that_runs_but_does_not_answer_after_such_a_start_keeps_running(host, monkeypatch, text, kind, changes):
     node = host(text)
     down(node)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: None)
     record = node.restart(kind, changes, only_start=True)
     assert record["outcome"] == "failed" and node.active and node.mode == kind
     assert "was not reverted: kafka runs, and this restart may only start it" in record["message"]
@@ -354,7 +356,7 @@ def test_a_node_that_runs_but_does_not_answer_after_such_a_start_keeps_running(h
 def test_the_repair_of_an_interrupted_restart_stops_no_node_that_runs_and_does_not_answer(host, monkeypatch, text):
     node = host(text)
     interrupt(node, "begun", "keep the old file", "stop", "write the file", "start", "register")
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: None)
     record = node.finish()
     assert (
         record["outcome"] == "failed"
@@ -377,7 +379,7 @@ def test_finish_starts_a_node_that_went_down_after_its_restart(host):
 
 
 def interrupt(node, *steps):
-    directory = host_state.directory(str(node.directory / "state"), "cluster")
+    directory = host_state.make_directory(str(node.directory / "state"), "cluster")
     spec = {"id": "old/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "old"}
     record = restart_record.Record(directory, {**spec, "service": "kafka", "config_file": str(node.file)}, "", "")
     for step in steps:
@@ -434,7 +436,7 @@ def test_finish_waits_until_the_old_session_expires(host, monkeypatch):
             node.zookeeper["brokers"].remove("2")
         return json.loads(json.dumps(node.zookeeper))
 
-    monkeypatch.setattr(own_zookeeper, "gather", gather)
+    monkeypatch.setattr(own_zookeeper, "collect", gather)
     assert node.finish()["outcome"] == "done" and asked[:3] == [False] * 3
 
 
@@ -480,7 +482,7 @@ def test_a_plain_restart_is_refused_in_a_mode_of_a_migration(host, text, kind):
 
 def test_a_plain_restart_is_refused_where_the_file_would_change_the_mode(host, monkeypatch):
     node = host(KRAFT)
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: "zk")
     spec = {"kind": "restart_broker", "config_file": str(node.file), "service": "kafka"}
     with pytest.raises(restart_record.RestartError, match="would change its mode"):
         restart_worker.kept_mode(spec)
@@ -489,16 +491,16 @@ def test_a_plain_restart_is_refused_where_the_file_would_change_the_mode(host, m
 def test_a_node_that_started_after_the_change_is_not_restarted(host):
     node = host(PLAIN)  # its process started at 1.0
     spec = {"kind": "restart_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    assert restart_worker.planned({**spec, "since": 0.5})["needed"] is False
-    assert restart_worker.planned({**spec, "since": 1.5})["needed"] is True
-    assert restart_worker.planned({**spec, "since": 0})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "since": 0.5})["needed"] is False
+    assert restart_worker.plan_restart({**spec, "since": 1.5})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "since": 0})["needed"] is True
 
 
 def test_check_mode_shows_what_a_repair_changes_without_a_kind(host):
     """The module's action `finish` has none: the kind follows from the file, once the host is locked."""
     node = host(PLAIN)
     spec = {"kind": None, "mode": None, "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    plan = restart_worker.planned({**spec, "changes": {"num.io.threads": "4"}})
+    plan = restart_worker.plan_restart({**spec, "changes": {"num.io.threads": "4"}})
     assert "num.io.threads=4" in plan["after"] and "num.io.threads" not in plan["before"]
 
 
@@ -523,7 +525,7 @@ def upgraded(host, monkeypatch):
             "version": "3.9.2",
         }
         node.target = lambda: os.path.basename(os.readlink(node.directory / "kafka"))
-        monkeypatch.setattr(home_link, "running_version", lambda _name: node.target().partition("-")[2])
+        monkeypatch.setattr(home_link, "read_running_version", lambda _name: node.target().partition("-")[2])
         return node
 
     return make
@@ -539,8 +541,8 @@ def test_an_upgrade_writes_the_file_before_it_switches_the_release(upgraded):
     assert node.steps(record)[2:] == ["stop", "write the file", "switch the release", "start", "register"]
     assert properties.parse(node.file.read_bytes())["inter.broker.protocol.version"] == "3.7"
     spec = {"kind": "upgrade_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
-    assert restart_worker.planned({**spec, "release": node.release})["needed"] is False
-    assert restart_worker.planned({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True
+    assert restart_worker.plan_restart({**spec, "release": node.release})["needed"] is False
+    assert restart_worker.plan_restart({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True
 
 
 def test_a_node_that_does_not_come_up_with_the_new_release_gets_the_earlier_one_back(upgraded):
@@ -562,7 +564,7 @@ def test_a_node_that_does_not_come_up_with_the_new_release_gets_the_earlier_one_
 
 def test_a_service_that_does_not_use_the_link_gets_it_back(upgraded, monkeypatch):
     node = upgraded()
-    monkeypatch.setattr(home_link, "running_version", lambda _name: "3.7.2")
+    monkeypatch.setattr(home_link, "read_running_version", lambda _name: "3.7.2")
     record = node.restart("upgrade_broker", None, mode="zk", release=node.release)
     assert record["outcome"] == "reverted" and node.target() == "kafka-3.7.2"
     assert "its unit does not start Kafka from" in record["message"]
@@ -594,6 +596,6 @@ def test_a_broker_that_started_before_its_file_was_written_needs_the_restart_of_
     node = host(PLAIN)  # its process started at 1.0
     spec = {"kind": "protocol_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
     os.utime(node.file, (0.5, 0.5))
-    assert restart_worker.planned(spec)["needed"] is False
+    assert restart_worker.plan_restart(spec)["needed"] is False
     os.utime(node.file, (2, 2))
-    assert restart_worker.planned(spec)["needed"] is True
+    assert restart_worker.plan_restart(spec)["needed"] is True

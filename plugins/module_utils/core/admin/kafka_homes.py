@@ -15,7 +15,7 @@ import os
 import shlex
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 
 HOOK = "quorumshift_restart_hook"
 
@@ -37,29 +37,29 @@ def refusals(host: str, version: str | None, found: Mapping[str, Any], target: s
     if not must and not home["is_link"]:
         return []  # no node runs, and there is nothing to switch
     if is_in_place(found):
-        return _in_place(host, found, target)
-    reasons = _of_target(host, found["to"], target)
+        return _check_in_place(host, found, target)
+    reasons = _check_target(host, found["to"], target)
     if not home["is_link"]:
-        return [*reasons, _no_link(host, version, home, target)]
-    return reasons + _left_behind(host, home, must) + (_of_process(host, version, found, target) if must else [])
+        return [*reasons, _check_directory(host, version, home, target)]
+    return reasons + _check_own_files(host, home, must) + (_check_process(host, version, found, target) if must else [])
 
 
-def ahead(homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Dict[str, str]]:
+def find_switched_ahead(homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Dict[str, str]]:
     """Return the hosts whose link was switched ahead of their restart, {host: {path, target, runs}}."""
     found = {}
-    for host, one in sorted(homes.items()):
-        home, running = one["home"], one.get("running")
+    for host, collected in sorted(homes.items()):
+        home, running = collected["home"], collected.get("running")
         if home["is_link"] and running and running["path"] != home["real"]:
             found[host] = {"path": home["path"], "target": home["target"], "runs": running["path"]}
     return found
 
 
-def by_hook(homes: Mapping[str, Mapping[str, Any]]) -> List[str]:
+def find_hook_hosts(homes: Mapping[str, Mapping[str, Any]]) -> List[str]:
     """Return the hosts on which the hook installs the release."""
     return [host for host, found in sorted(homes.items()) if is_in_place(found) and not found["home"]["is_link"]]
 
 
-def _in_place(host: str, found: Mapping[str, Any], target: str) -> List[str]:
+def _check_in_place(host: str, found: Mapping[str, Any], target: str) -> List[str]:
     """Return why the release cannot be installed in the same directory."""
     home, hook = found["home"], found.get("hook")
     if home["is_link"]:
@@ -77,12 +77,12 @@ def _in_place(host: str, found: Mapping[str, Any], target: str) -> List[str]:
 def _needs_hook(host: str, home: Mapping[str, Any], target: str) -> str:
     """Return why the hook must install the release."""
     return (
-        f"{_named(host, home)}. Set {HOOK} to a command on the host that installs Kafka {target} there, and leave out "
-        "upgrade_home. See docs/upgrades.md, Packages (QS-RESTART-004)"
+        f"{_name_home(host, home)}. Set {HOOK} to a command on the host that installs Kafka {target} there, and leave "
+        "out upgrade_home. See docs/upgrades.md, Packages (QS-RESTART-004)"
     )
 
 
-def _named(host: str, home: Mapping[str, Any]) -> str:
+def _name_home(host: str, home: Mapping[str, Any]) -> str:
     """Return what an installation that is no link is."""
     if home.get("package"):
         return f"Kafka in {home['path']} of {host} is of the package {home['package']}"
@@ -91,7 +91,7 @@ def _named(host: str, home: Mapping[str, Any]) -> str:
     return f"{home['path']} of {host} is no link"
 
 
-def _no_link(host: str, version: str | None, home: Mapping[str, Any], target: str) -> str:
+def _check_directory(host: str, version: str | None, home: Mapping[str, Any], target: str) -> str:
     """Return why a directory cannot be switched."""
     if home.get("package") or home.get("shared"):
         return _needs_hook(host, home, target)
@@ -109,10 +109,10 @@ def _no_link(host: str, version: str | None, home: Mapping[str, Any], target: st
 
 
 def _files(home: Mapping[str, Any]) -> str:
-    return shown([f"{path} ({key})" for path, key in home["holds"].items()])
+    return format_names([f"{path} ({key})" for path, key in home["holds"].items()])
 
 
-def _left_behind(host: str, home: Mapping[str, Any], must: bool) -> List[str]:
+def _check_own_files(host: str, home: Mapping[str, Any], must: bool) -> List[str]:
     """Return why a link may not be switched: the node would lose its own files."""
     if not must or not home.get("holds"):
         return []
@@ -122,7 +122,7 @@ def _left_behind(host: str, home: Mapping[str, Any], must: bool) -> List[str]:
     ]
 
 
-def _of_target(host: str, new: Mapping[str, Any], target: str) -> List[str]:
+def _check_target(host: str, new: Mapping[str, Any], target: str) -> List[str]:
     """Return why a link cannot be switched to a directory."""
     if not new["exists"]:
         return [
@@ -142,7 +142,7 @@ def _of_target(host: str, new: Mapping[str, Any], target: str) -> List[str]:
     return []
 
 
-def _of_process(host: str, version: str | None, found: Mapping[str, Any], target: str) -> List[str]:
+def _check_process(host: str, version: str | None, found: Mapping[str, Any], target: str) -> List[str]:
     """Return why a node could not go back to what its process runs, or would start something else."""
     home, running = found["home"], found.get("running")
     if not found["active"] or version is None:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import Partition, named
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import (
+    Partition,
+    format_partition,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 
 SETTLE_S = 30.0  # brokers learn of the end of a reassignment after the controller
 
@@ -70,15 +73,15 @@ class Watch:
         seen["bytes_per_s"] = round(rate)
         seen["eta_s"] = round(seen["bytes_left"] / rate) if seen["bytes_left"] is not None and rate > 0 else None
         odd = [
-            one
-            for one, target in targets.items()
-            if target is not None and one not in flying and list(target) != list(replicas.get(one, ()))
+            partition
+            for partition, target in targets.items()
+            if target is not None and partition not in flying and list(target) != list(replicas.get(partition, ()))
         ]
-        self._odd = {one: self._odd.get(one, now) for one in sorted(odd)}
-        final = [one for one, since in self._odd.items() if now - since >= SETTLE_S]
-        gone = [one for one in final if one not in replicas]
-        elsewhere = [one for one in final if one in replicas]
-        self.text = _words(seen, flying, gone, elsewhere)
+        self._odd = {partition: self._odd.get(partition, now) for partition in sorted(odd)}
+        final = [partition for partition, since in self._odd.items() if now - since >= SETTLE_S]
+        gone = [partition for partition in final if partition not in replicas]
+        elsewhere = [partition for partition in final if partition in replicas]
+        self.text = _describe(seen, flying, gone, elsewhere)
         return Sight(not flying and len(final) == len(self._odd), gone, elsewhere)
 
     def stalled(self, now: float, bound_s: float, error: str = "") -> str | None:
@@ -97,12 +100,14 @@ def _last(text: str, error: str) -> str:
     return f"{text}; the last reading failed: {error}" if error else text
 
 
-def _words(
+def _describe(
     seen: Mapping[str, Any], flying: Mapping[Partition, Any], gone: Sequence[Partition], elsewhere: Sequence[Partition]
 ) -> str:
     left = "" if seen["bytes_left"] is None else f", {seen['bytes_left']} bytes left at {seen['bytes_per_s']} bytes/s"
     eta = f", about {seen['eta_s']} s" if seen["eta_s"] is not None else ""
-    listed = shown([f"{named(one)} adds {flying[one]['adding']}" for one in sorted(flying)])
+    listed = format_names(
+        [f"{format_partition(partition)} adds {flying[partition]['adding']}" for partition in sorted(flying)]
+    )
     text = f"{seen['partitions_left']} partitions left{left}{eta}" + (f" ({listed})" if flying else "")
-    text += f"; no longer exist: {shown(list(map(named, gone)))}" if gone else ""
-    return text + (f"; ended elsewhere: {shown(list(map(named, elsewhere)))}" if elsewhere else "")
+    text += f"; no longer exist: {format_names(list(map(format_partition, gone)))}" if gone else ""
+    return text + (f"; ended elsewhere: {format_names(list(map(format_partition, elsewhere)))}" if elsewhere else "")

@@ -12,7 +12,7 @@ import hashlib
 import re
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown as _few
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names as _few
 
 Partition = Tuple[str, int]
 """A topic and the number of its partition."""
@@ -65,12 +65,12 @@ class Throttle(NamedTuple):
         return f"{'topic' if self.kind == TOPIC else 'broker'} {self.name or '(default)'}: {self.key}={self.value}"
 
 
-def named(partition: Partition) -> str:
+def format_partition(partition: Partition) -> str:
     """Return a partition as people write it."""
     return f"{partition[0]}-{partition[1]}"
 
 
-def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
+def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
     """Return {partition: replicas} of a reassignment as kafka-reassign-partitions writes it; raise ReassignmentError.
 
     `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. An entry without replicas, which
@@ -78,36 +78,38 @@ def parsed(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, .
     makes of a template.
     """
     if not isinstance(content, Mapping):
-        raise ReassignmentError(f"the reassignment is {_typed(content)}. {_FORM} (QS-ADMIN-004)")
+        raise ReassignmentError(f"the reassignment is {_describe_type(content)}. {_FORM} (QS-ADMIN-004)")
     version = content.get("version", 1)
     if isinstance(version, bool) or version != 1 or not isinstance(version, int):
         raise ReassignmentError(
-            f"version is {_typed(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
+            f"version is {_describe_type(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
         )
     found: Dict[Partition, Tuple[int, ...]] = {}
-    for index, one in enumerate(_listed(content.get("partitions"), "partitions")):
+    for index, entry in enumerate(_require_list(content.get("partitions"), "partitions")):
         where = f"partitions[{index}]"
-        if not isinstance(one, Mapping):
-            raise ReassignmentError(f"{where} is {_typed(one)}. {_FORM} (QS-ADMIN-004)")
-        topic = one.get("topic")
+        if not isinstance(entry, Mapping):
+            raise ReassignmentError(f"{where} is {_describe_type(entry)}. {_FORM} (QS-ADMIN-004)")
+        topic = entry.get("topic")
         if not isinstance(topic, str) or not topic:
-            raise ReassignmentError(f"{where}.topic is {_typed(topic)}. It must be the name of a topic (QS-ADMIN-004)")
-        key = topic, _number(one.get("partition"), f"{where}.partition", texts)
-        listed = _listed(one["replicas"], f"{where}.replicas") if "replicas" in one else []
-        replicas = tuple(_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
+            raise ReassignmentError(
+                f"{where}.topic is {_describe_type(topic)}. It must be the name of a topic (QS-ADMIN-004)"
+            )
+        key = topic, _require_number(entry.get("partition"), f"{where}.partition", texts)
+        listed = _require_list(entry["replicas"], f"{where}.replicas") if "replicas" in entry else []
+        replicas = tuple(_require_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
-            raise ReassignmentError(f"{named(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
+            raise ReassignmentError(f"{format_partition(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
         if len(set(replicas)) != len(replicas):
             raise ReassignmentError(
-                f"{named(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
+                f"{format_partition(key)} names a broker twice: {list(replicas)}. Name each broker once (QS-ADMIN-004)"
             )
-        directories = _listed(one["log_dirs"], f"{where}.log_dirs") if "log_dirs" in one else []
+        directories = _require_list(entry["log_dirs"], f"{where}.log_dirs") if "log_dirs" in entry else []
         if any(directory != "any" for directory in directories):
             raise ReassignmentError(
-                f"{named(key)} names log directories, and moves between directories are not supported. Use "
+                f"{format_partition(key)} names log directories, and moves between directories are not supported. Use "
                 "'any' (QS-ADMIN-004)"
             )
-        if "log_dirs" in one and len(directories) != len(replicas):
+        if "log_dirs" in entry and len(directories) != len(replicas):
             raise ReassignmentError(
                 f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or "
                 "none (QS-ADMIN-004)"
@@ -121,33 +123,33 @@ _LARGEST = (1 << 31) - 1
 _DIGITS = re.compile(r"[0-9]+")
 
 
-def _typed(value: object) -> str:
+def _describe_type(value: object) -> str:
     """Return a value with its type in JSON's words."""
     if value is None:
         return "null or missing"
     kinds = ((bool, "a boolean"), ((int, float), "a number"), (str, "a text"), (Mapping, "an object"))
-    kind = next((text for one, text in kinds if isinstance(value, one)), "a list")  # type: ignore[arg-type]
+    kind = next((text for types, text in kinds if isinstance(value, types)), "a list")  # type: ignore[arg-type]
     text = repr(value)
     return f"{kind}, {text if len(text) <= 60 else text[:60] + '...'}"
 
 
-def _listed(value: object, where: str) -> list:
+def _require_list(value: object, where: str) -> list:
     if not isinstance(value, list):
-        raise ReassignmentError(f"{where} is {_typed(value)}. It must be a list (QS-ADMIN-004)")
+        raise ReassignmentError(f"{where} is {_describe_type(value)}. It must be a list (QS-ADMIN-004)")
     return value
 
 
-def _number(value: object, where: str, texts: bool) -> int:
+def _require_number(value: object, where: str, texts: bool) -> int:
     if texts and isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise ReassignmentError(
-            f"{where} is {_typed(value)}. It must be an integer from 0 to {_LARGEST} (QS-ADMIN-004)"
+            f"{where} is {_describe_type(value)}. It must be an integer from 0 to {_LARGEST} (QS-ADMIN-004)"
         )
     return value
 
 
-def written(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
+def render(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
     """Return a reassignment as kafka-reassign-partitions reads it."""
     return {
         "version": 1,
@@ -169,13 +171,13 @@ def steps(
         now, moving = tuple(actual[partition]), in_flight.get(partition)
         end = tuple(target)
         if moving:
-            leads_to = tuple(one for one in moving["replicas"] if one not in moving["removing"])
+            leads_to = tuple(replica for replica in moving["replicas"] if replica not in moving["removing"])
             state = UNDER_WAY if leads_to == end else OTHER_WAY
-            has = [one for one in moving["replicas"] if one not in moving["adding"]]
+            has = [replica for replica in moving["replicas"] if replica not in moving["adding"]]
         else:
             state, has = (DONE if now == end else START), list(now)
-        adding = tuple(one for one in end if one not in has)
-        removing = tuple(one for one in now if one not in end)
+        adding = tuple(replica for replica in end if replica not in has)
+        removing = tuple(replica for replica in now if replica not in end)
         found.append(Step(partition, state, now, tuple(has), end, adding, removing))
     return found
 
@@ -190,39 +192,41 @@ def refusal(
 ) -> str | None:
     """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has.
     `shrink`: the token with which fewer replicas were accepted."""
-    begun = [one for one in found if one.state in (START, OTHER_WAY)]
+    begun = [step for step in found if step.state in (START, OTHER_WAY)]
     if not begun:
         return None
     alive = set(brokers)
-    for one in begun:
-        if not one.wanted:
+    for step in begun:
+        if not step.wanted:
             return (
-                f"{named(one.partition)} has no replicas in this reassignment. Give its wanted replicas (QS-ADMIN-001)"
+                f"{format_partition(step.partition)} has no replicas in this reassignment. Give its wanted replicas "
+                "(QS-ADMIN-001)"
             )
-        if one.adding and not alive.intersection(one.has):
+        if step.adding and not alive.intersection(step.has):
             return (
-                f"{named(one.partition)} has no live replica from which {_brokers(one.adding)} could copy: its "
-                f"replicas are {list(one.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
+                f"{format_partition(step.partition)} has no live replica from which {_format_brokers(step.adding)} "
+                "could copy: its "
+                f"replicas are {list(step.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
             )
-        dead = [broker for broker in one.adding if broker not in alive]
+        dead = [broker for broker in step.adding if broker not in alive]
         if dead:
             return (
-                f"{named(one.partition)} would move to {_brokers(dead)}, not alive in this cluster. Live brokers are "
-                f"{sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
+                f"{format_partition(step.partition)} would move to {_format_brokers(dead)}, not alive in this cluster. "
+                f"Live brokers are {sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
             )
-    fewer = shrunk(begun)
+    fewer = find_shrinking(begun)
     if fewer and shrink != shrink_token(fewer):
         listed = _few(list(map(_change, fewer)))
         return (
             f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
             f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module (QS-ADMIN-001)"
         )
-    wanted = {one.partition for one in found if one.state == UNDER_WAY}
+    wanted = {step.partition for step in found if step.state == UNDER_WAY}
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
-            f"{len(other)} partitions are in flight already ({_few(list(map(named, other)))}). Wait until they are "
-            "done, set additional: true to start more, or cancel them with state: cancelled (QS-ADMIN-001)"
+            f"{len(other)} partitions are in flight already ({_few(list(map(format_partition, other)))}). Wait until "
+            "they are done, set additional: true to start more, or cancel them with state: cancelled (QS-ADMIN-001)"
         )
     if legacy and not additional:
         return (
@@ -232,45 +236,45 @@ def refusal(
     return None
 
 
-def shrunk(found: Iterable[Step]) -> List[Step]:
+def find_shrinking(found: Iterable[Step]) -> List[Step]:
     """Return the steps that leave a partition fewer replicas than it has."""
-    return [one for one in found if len(one.wanted) < len(one.has)]
+    return [step for step in found if len(step.wanted) < len(step.has)]
 
 
 def _change(step: Step) -> str:
-    return f"{named(step.partition)} from {len(step.has)} to {len(step.wanted)}"
+    return f"{format_partition(step.partition)} from {len(step.has)} to {len(step.wanted)}"
 
 
 def shrink_token(fewer: Iterable[Step]) -> str:
     """Return the token that accepts fewer replicas: of these partitions, from and to these numbers."""
-    text = ",".join(sorted(f"{named(one.partition)}:{len(one.has)}:{len(one.wanted)}" for one in fewer))
+    text = ",".join(sorted(f"{format_partition(step.partition)}:{len(step.has)}:{len(step.wanted)}" for step in fewer))
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def shown(found: Sequence[Step]) -> Dict[str, str]:
+def diff(found: Sequence[Step]) -> Dict[str, str]:
     """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
     before, after = [], []
-    for one in found:
-        if one.state in (START, OTHER_WAY):
-            before.append(f"{named(one.partition)}: R {list(one.replicas)}\n")
+    for step in found:
+        if step.state in (START, OTHER_WAY):
+            before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
             after.append(
-                f"{named(one.partition)}: R {list(one.wanted)}, adding {list(one.adding)}, "
-                f"removing {list(one.removing)}\n"
+                f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
+                f"removing {list(step.removing)}\n"
             )
     return {"before": "".join(before), "after": "".join(after)}
 
 
-def shown_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Dict[str, str]:
+def diff_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Dict[str, str]:
     """Return R, adding and removing of reassignments that are cancelled, as Ansible shows a difference."""
     before, after = [], []
     for partition, moving in sorted(ended.items()):
         replicas, adding, removing = (list(moving[key]) for key in ("replicas", "adding", "removing"))
-        before.append(f"{named(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
-        after.append(f"{named(partition)}: R {[one for one in replicas if one not in adding]}\n")
+        before.append(f"{format_partition(partition)}: R {replicas}, adding {adding}, removing {removing}\n")
+        after.append(f"{format_partition(partition)}: R {[replica for replica in replicas if replica not in adding]}\n")
     return {"before": "".join(before), "after": "".join(after)}
 
 
-def broker_id(text: str) -> int:
+def parse_broker_id(text: str) -> int:
     """Return the id that a text is. Raises ReassignmentError."""
     try:
         return int(text)
@@ -293,14 +297,14 @@ def throttles(
     leaders: Dict[str, set] = {}
     followers: Dict[str, set] = {}
     brokers: set = set()
-    for one in found:
-        if one.state == DONE or not one.adding:
+    for step in found:
+        if step.state == DONE or not step.adding:
             continue
-        topic, number = one.partition
-        has = [broker for broker in one.replicas if broker not in one.adding]
+        topic, number = step.partition
+        has = [broker for broker in step.replicas if broker not in step.adding]
         leaders.setdefault(topic, set()).update(f"{number}:{broker}" for broker in has)
-        followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in one.adding)
-        brokers.update(broker for broker in (*has, *one.adding) if broker in alive)
+        followers.setdefault(topic, set()).update(f"{number}:{broker}" for broker in step.adding)
+        brokers.update(broker for broker in (*has, *step.adding) if broker in alive)
     changes: Dict[Resource, Dict[str, str]] = {}
     for key, members in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
         for topic, listed in members.items():
@@ -313,30 +317,30 @@ def throttles(
     return changes
 
 
-def remembered(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
+def update_record(record: Sequence[Mapping[str, Any]], changes: Configs, current: Configs) -> List[Dict[str, Any]]:
     """Return the record of throttles with these `changes` in it: [{type, name, key, ours, former}].
 
     `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
     about to set, since an interruption may come before or after any of them.
     """
-    kept = {(one["type"], one["name"], one["key"]): dict(one) for one in record}
+    kept = {(throttle["type"], throttle["name"], throttle["key"]): dict(throttle) for throttle in record}
     for (kind, name), values in changes.items():
         for key, value in values.items():
             now = current.get((kind, name), {}).get(key)
-            one = kept.get((kind, name, key))
-            if one is None or now not in one["ours"]:
-                one = {"type": kind, "name": name, "key": key, "ours": [], "former": now}
-            kept[kind, name, key] = {**one, "ours": sorted({*one["ours"], value})}
+            throttle = kept.get((kind, name, key))
+            if throttle is None or now not in throttle["ours"]:
+                throttle = {"type": kind, "name": name, "key": key, "ours": [], "former": now}
+            kept[kind, name, key] = {**throttle, "ours": sorted({*throttle["ours"], value})}
     return [kept[key] for key in sorted(kept)]
 
 
-def foreign(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
+def find_foreign_throttles(record: Sequence[Mapping[str, Any]], current: Configs) -> List[Throttle]:
     """Return the throttles among the `current` values that are not those of the record."""
-    ours = {(one["type"], one["name"], one["key"]): one["ours"] for one in record}
-    return [one for one in throttles_in(current) if one.value not in ours.get(one[:3], ())]
+    ours = {(throttle["type"], throttle["name"], throttle["key"]): throttle["ours"] for throttle in record}
+    return [throttle for throttle in find_throttles(current) if throttle.value not in ours.get(throttle[:3], ())]
 
 
-def throttles_in(configs: Configs) -> List[Throttle]:
+def find_throttles(configs: Configs) -> List[Throttle]:
     """Return all replication throttles among these values."""
     return [
         Throttle(kind, name, key, values[key])
@@ -346,7 +350,7 @@ def throttles_in(configs: Configs) -> List[Throttle]:
     ]
 
 
-def throttled(configs: Configs) -> List[str]:
+def find_throttled_topics(configs: Configs) -> List[str]:
     """Return the topics where both halves of a throttle meet: listed replicas, and the rate of one of their brokers."""
     found = set()
     for rate, replicas in zip(RATES, REPLICAS):
@@ -359,30 +363,33 @@ def throttled(configs: Configs) -> List[str]:
     return sorted(found)
 
 
-def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
+def report_left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | None:
     """Return what throttles are set, what to do, and whether they slow replicas down now; None without any.
 
     Half a throttle, a rate without replicas or replicas without a rate, slows nothing down until the other half comes.
     """
-    found = throttles_in(configs)
+    found = find_throttles(configs)
     if not found:
         return None
-    slow = throttled(configs)
-    seen = _few([str(one) for one in found])
+    slow = find_throttled_topics(configs)
+    seen = _few([str(throttle) for throttle in found])
     if slow:
         seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
     else:
         seen += ". They slow nothing down yet: one half of the throttle, rate or replicas, is missing"
-    do = f"wait for the end of the move that set them. If none is in flight, remove them: {removal(found, bootstrap)}"
+    do = (
+        "wait for the end of the move that set them. If none is in flight, remove them: "
+        f"{removal_commands(found, bootstrap)}"
+    )
     return seen, do, bool(slow)
 
 
-def removal(found: Iterable[Throttle], bootstrap: str) -> str:
+def removal_commands(found: Iterable[Throttle], bootstrap: str) -> str:
     """Return the commands that remove throttles, to be pasted into a shell."""
     names: Dict[Tuple[int, str], List[str]] = {}
     keys: Dict[Resource, List[str]] = {}
-    for one in found:
-        keys.setdefault((one.kind, one.name), []).append(one.key)
+    for throttle in found:
+        keys.setdefault((throttle.kind, throttle.name), []).append(throttle.key)
     for (kind, name), listed in keys.items():
         names.setdefault((kind, ",".join(sorted(listed))), []).append(name)
     words = f"kafka-configs.sh --bootstrap-server {bootstrap} --alter"
@@ -398,21 +405,21 @@ def removal(found: Iterable[Throttle], bootstrap: str) -> str:
     return "; ".join(commands)
 
 
-def restored(
+def plan_throttle_removal(
     record: Sequence[Mapping[str, Any]], current: Configs
 ) -> Tuple[Dict[Resource, Dict[str, str | None]], List[str]]:
     """Return the changes that remove our throttles, and what is left because someone else has changed it since."""
     changes: Dict[Resource, Dict[str, str | None]] = {}
     left = []
-    for one in record:
-        resource = one["type"], one["name"]
-        now = current.get(resource, {}).get(one["key"])
-        if now == one["former"]:
+    for throttle in record:
+        resource = throttle["type"], throttle["name"]
+        now = current.get(resource, {}).get(throttle["key"])
+        if now == throttle["former"]:
             continue
-        if now in one["ours"]:
-            changes.setdefault(resource, {})[one["key"]] = one["former"]
+        if now in throttle["ours"]:
+            changes.setdefault(resource, {})[throttle["key"]] = throttle["former"]
         elif now is not None:
-            left.append(str(Throttle(one["type"], one["name"], one["key"], now)))
+            left.append(str(Throttle(throttle["type"], throttle["name"], throttle["key"], now)))
     return changes, left
 
 
@@ -432,23 +439,26 @@ def drain(
             f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the "
             "id (QS-ADMIN-005)"
         )
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     moved = {}
     for partition, replicas in sorted(assignments.items()):
         if broker not in replicas:
             continue
-        others = [one for one in replicas if one != broker]
-        choices = [one for one in racks if one != broker and one not in replicas]
+        others = [replica for replica in replicas if replica != broker]
+        choices = [candidate for candidate in racks if candidate != broker and candidate not in replicas]
         if not choices:
             raise ReassignmentError(
-                f"{named(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster has "
-                f"{len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
+                f"{format_partition(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster "
+                f"has {len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
                 "first (QS-ADMIN-005)"
             )
-        used = [racks.get(one) for one in others]
-        chosen = min(choices, key=lambda one: (used.count(racks[one]) if racks[one] else 0, load[one], one))
+        used = [racks.get(replica) for replica in others]
+        chosen = min(
+            choices,
+            key=lambda candidate: (used.count(racks[candidate]) if racks[candidate] else 0, load[candidate], candidate),
+        )
         load[chosen] += 1
-        moved[partition] = [chosen if one == broker else one for one in replicas]
+        moved[partition] = [chosen if replica == broker else replica for replica in replicas]
     return moved
 
 
@@ -465,64 +475,69 @@ def add(
             raise ReassignmentError(
                 "no broker is alive, so none can be added. Start a broker, then run again (QS-ADMIN-005)"
             )
-        load = _load(assignments, racks)
+        load = _count_replicas(assignments, racks)
         of_rack = rack_load(assignments, racks)
-        broker = min(racks, key=lambda one: (of_rack[str(racks[one])], load[one], one))
+        broker = min(racks, key=lambda candidate: (of_rack[str(racks[candidate])], load[candidate], candidate))
     if broker not in racks:
         raise ReassignmentError(
             f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again (QS-ADMIN-005)"
         )
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     share = sum(load.values()) // len(racks)
     moved: Dict[Partition, List[int]] = {}
     of_broker: Dict[int, List[Partition]] = {}
     for partition, replicas in sorted(assignments.items()):
         if broker not in replicas:
-            for one in replicas:
-                of_broker.setdefault(one, []).append(partition)
+            for replica in replicas:
+                of_broker.setdefault(replica, []).append(partition)
     while load[broker] < share:
-        for giver in sorted(racks, key=lambda one: (-load[one], one)):
+        for giver in sorted(racks, key=lambda candidate: (-load[candidate], candidate)):
             found = next(
-                (one for one in of_broker.get(giver, []) if _may_give(assignments[one], giver, broker, racks)), None
+                (
+                    movable
+                    for movable in of_broker.get(giver, [])
+                    if _may_give(assignments[movable], giver, broker, racks)
+                ),
+                None,
             )
             if load[giver] > share and giver != broker and found is not None:
                 break
         else:
             break
-        moved[found] = [broker if one == giver else one for one in assignments[found]]
+        moved[found] = [broker if replica == giver else replica for replica in assignments[found]]
         load[giver] -= 1
         load[broker] += 1
-        for one in assignments[found]:
-            of_broker[one].remove(found)
+        for replica in assignments[found]:
+            of_broker[replica].remove(found)
     return broker, moved
 
 
 def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]) -> Dict[str, float]:
     """Return the replicas a broker, on average, of each rack; brokers without a rack form the rack 'None'."""
-    load = _load(assignments, racks)
+    load = _count_replicas(assignments, racks)
     found: Dict[str, List[int]] = {}
     for broker, rack in racks.items():
         found.setdefault(str(rack), []).append(load[broker])
-    return {rack: sum(one) / len(one) for rack, one in sorted(found.items())}
+    return {rack: sum(loads) / len(loads) for rack, loads in sorted(found.items())}
 
 
 def _may_give(replicas, giver, taker, racks):
-    after = [taker if one == giver else one for one in replicas]
-    return _spread(after, racks) >= _spread(replicas, racks)
+    after = [taker if replica == giver else replica for replica in replicas]
+    return _count_racks(after, racks) >= _count_racks(replicas, racks)
 
 
-def _spread(replicas, racks):
-    return len({racks.get(one) or f"broker {one}" for one in replicas})
+def _count_racks(replicas, racks):
+    return len({racks.get(replica) or f"broker {replica}" for replica in replicas})
 
 
-def _load(assignments, racks):
+def _count_replicas(assignments, racks):
     load = dict.fromkeys(racks, 0)
     for replicas in assignments.values():
-        for one in replicas:
-            if one in load:
-                load[one] += 1
+        for replica in replicas:
+            if replica in load:
+                load[replica] += 1
     return load
 
 
-def _brokers(ids: Sequence[int]) -> str:
+def _format_brokers(ids: Sequence[int]) -> str:
     return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, ids))

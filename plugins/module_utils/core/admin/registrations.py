@@ -33,24 +33,24 @@ class Gone(NamedTuple):
     supported: Range
 
 
-def gone(nodes: Mapping[str, NodeFacts]) -> Tuple[Gone, ...] | None:
+def find_gone(nodes: Mapping[str, NodeFacts]) -> Tuple[Gone, ...] | None:
     """Return the nodes that are gone, by the longest metadata log; None if no log could be read."""
     logs = [node.get("metadata_log") or {} for node in nodes.values()]
     logs = [log for log in logs if not log.get("error") and log.get("log_end_offset")]
     if not logs:
         return None
-    log: MetadataLog = max(logs, key=lambda one: one["log_end_offset"])
+    log: MetadataLog = max(logs, key=lambda known: known["log_end_offset"])
     found = []
     for role, registered in ((BROKER, log.get("brokers") or {}), (CONTROLLER, log.get("controllers") or {})):
         hosts = {node.get("node_id") for node in nodes.values() if node["role"] == role}
-        for text, one in sorted(registered.items(), key=lambda item: int(item[0])):
+        for text, registration in sorted(registered.items(), key=lambda item: int(item[0])):
             if int(text) not in hosts:
-                levels = Range(*(one.get("features") or {}).get(METADATA_VERSION, (0, 0)))
-                found.append(Gone(role, int(text), one["registered_offset"], levels))
+                levels = Range(*(registration.get("features") or {}).get(METADATA_VERSION, (0, 0)))
+                found.append(Gone(role, int(text), registration["registered_offset"], levels))
     return tuple(found)
 
 
-def capped(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, bootstrap: str) -> List[str]:
+def explain_cap(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, bootstrap: str) -> List[str]:
     """Return which nodes that are gone keep metadata.version below `wanted`, and what to do, as sentences.
 
     `now`: the finalized metadata.version; `bootstrap`: a broker's address for commands.
@@ -61,29 +61,29 @@ def capped(found: Tuple[Gone, ...] | None, target: str, now: int, wanted: int, b
             f"registered nodes with the inventory ({GUIDE})"
         ]
     return [
-        f"{one.role} {one.node_id} is registered (record {one.offset} of the metadata log), and no host of the "
-        f"inventory has this id. {_supports(one)}, so Kafka does not raise it to {name_of(METADATA_VERSION, wanted)}. "
-        f"{_do(one, target, now, bootstrap)}"
-        for one in found
-        if not one.supported.lowest <= wanted <= one.supported.highest
+        f"{node.role} {node.node_id} is registered (record {node.offset} of the metadata log), and no host of the "
+        f"inventory has this id. {_describe_support(node)}, so Kafka does not raise it to "
+        f"{name_of(METADATA_VERSION, wanted)}. {_suggest_fix(node, target, now, bootstrap)}"
+        for node in found
+        if not node.supported.lowest <= wanted <= node.supported.highest
     ]
 
 
-def _supports(one: Gone) -> str:
-    if not one.supported.highest:
+def _describe_support(node: Gone) -> str:
+    if not node.supported.highest:
         return f"It names no {METADATA_VERSION}"
-    return f"It supports {METADATA_VERSION} {name_of(METADATA_VERSION, one.supported.highest)} at most"
+    return f"It supports {METADATA_VERSION} {name_of(METADATA_VERSION, node.supported.highest)} at most"
 
 
-def _do(one: Gone, target: str, now: int, bootstrap: str) -> str:
-    command = f"bin/kafka-cluster.sh {{}} --bootstrap-server {bootstrap} --id {one.node_id}"
-    if one.role == BROKER:
+def _suggest_fix(node: Gone, target: str, now: int, bootstrap: str) -> str:
+    command = f"bin/kafka-cluster.sh {{}} --bootstrap-server {bootstrap} --id {node.node_id}"
+    if node.role == BROKER:
         return f"If it is gone for good, unregister it: {command.format('unregister')}"
     since = table.UNREGISTERS_CONTROLLERS
     if now >= since:
         return f"If it is gone for good, unregister it: {command.format('unregister-controller')}"
     return (
         f"Kafka unregisters controllers from metadata.version {name_of(METADATA_VERSION, since)} on, and it is "
-        f"{name_of(METADATA_VERSION, now)}. Start a controller {one.node_id} with Kafka {target} until it "
+        f"{name_of(METADATA_VERSION, now)}. Start a controller {node.node_id} with Kafka {target} until it "
         f"is registered anew ({GUIDE})"
     )

@@ -16,12 +16,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.kraft_config import PROTOCOL
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features, levels, releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
 LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
-JAVA_OF_4 = releases.java_of(FIRST_WITHOUT)
+JAVA_OF_4 = releases.required_java(FIRST_WITHOUT)
 
 # What to set in place of a key that a release does not know any more; nothing replaces the others
 _REPLACED_BY = {
@@ -57,7 +57,7 @@ class Binaries(NamedTuple):
     removed: Dict[str, Dict[str, str]]
 
 
-def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
+def hosts_from_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
     """Return the hosts of an upgrade."""
     return {
         host: Host(
@@ -71,54 +71,54 @@ def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, An
     }
 
 
-def binaries(
+def plan_binaries(
     hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool, removed_keys: Mapping[str, Mapping[str, str]]
 ) -> Binaries:
-    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
-    found = _upgraded(hosts, in_zookeeper_mode)
-    ready = [host for host, one in sorted(found.items()) if one.runs and one.version == target]
-    idle = {host: one for host, one in hosts.items() if host not in found}
-    switched = [host for host, one in sorted(idle.items()) if one.home["home"]["is_link"] and one.version != target]
+    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `find_removed_keys`."""
+    found = _find_restarted(hosts, in_zookeeper_mode)
+    ready = [host for host, node in sorted(found.items()) if node.runs and node.version == target]
+    idle = {host: node for host, node in hosts.items() if host not in found}
+    switched = [host for host, node in sorted(idle.items()) if node.home["home"]["is_link"] and node.version != target]
     lowers = _is_lowered(found, target)
     order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
     kept = ""
     if in_zookeeper_mode:
-        kept = releases.written(min(_protocols(hosts).values()))
+        kept = releases.format_release(min(_protocols(hosts).values()))
     return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
 
 
-def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+def explain_left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
     """Return why an upgrade or downgrade is not done, one sentence a host; [] when every node runs the target and every
     other host has it."""
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     reasons = []
-    for host, one in sorted(hosts.items()):
-        if host in found and not one.runs:
+    for host, node in sorted(hosts.items()):
+        if host in found and not node.runs:
             reasons.append(
                 f"{host} does not run, so it is unknown whether Kafka {target} starts there (QS-RESTART-004)"
             )
-        elif one.version != target and (host in found or one.home["home"]["is_link"]):
-            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target} (QS-RESTART-004)")
+        elif node.version != target and (host in found or node.home["home"]["is_link"]):
+            reasons.append(f"{host} has Kafka {node.version or 'of an unknown version'}, not {target} (QS-RESTART-004)")
     return reasons
 
 
-def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
+def find_removed_keys(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
     """Return the keys of properties files that the target does not know, {host: {key: what to set instead, or ''}}.
 
     `files`: {host: properties}.
     """
     found = {}
     for host, values in sorted(files.items()):
-        keys = sorted(releases.unknown_keys(target, values))
+        keys = sorted(releases.find_unknown_keys(target, values))
         if keys:
-            found[host] = {key: _instead(key, target) for key in keys}
+            found[host] = {key: _find_replacement(key, target) for key in keys}
     return found
 
 
-def _instead(key: str, target: str) -> str:
+def _find_replacement(key: str, target: str) -> str:
     """Return what to set in place of a key, '' if the target does not know that either."""
     more = _REPLACED_BY.get(key, "")
-    return "" if releases.unknown_keys(target, more.split(" and ")) else more
+    return "" if releases.find_unknown_keys(target, more.split(" and ")) else more
 
 
 def refusals(
@@ -130,63 +130,65 @@ def refusals(
 ) -> List[str]:
     """Return why the binaries may not be changed to the target, as sentences.
 
-    `finalized`: levels of the features; `announced`: of levels.announced.
+    `finalized`: levels of the features; `announced`: of levels.find_announced.
     """
-    release = releases.release(target)
+    release = releases.parse_release(target)
     if release is None:
         return [
-            f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its "
+            f"Kafka {target} is {releases.describe_kind(target)}. Set upgrade_to to the version in the name of its "
             "jar (QS-RESTART-004)"
         ]
     if in_zookeeper_mode and release >= FIRST_WITHOUT:
         return [
             f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
-            f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
+            f"{releases.format_release(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
             "then (QS-RESTART-004)"
         ]
-    found = _upgraded(hosts, in_zookeeper_mode)
+    found = _find_restarted(hosts, in_zookeeper_mode)
     reasons = [
         (
             f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has "
             "libs/ (QS-RESTART-004)"
         )
-        for host, one in sorted(found.items())
-        if one.version is None
+        for host, node in sorted(found.items())
+        if node.version is None
     ]
-    for host, one in sorted(hosts.items()):
-        reasons += kafka_homes.refusals(host, one.version, one.home, target, must=host in found)
+    for host, node in sorted(hosts.items()):
+        reasons += kafka_homes.refusals(host, node.version, node.home, target, must=host in found)
         reasons += (
-            _of_java(host, one, target, release) if host in found or one.home.get("home", {}).get("is_link") else []
+            _check_java(host, node, target, release)
+            if host in found or node.home.get("home", {}).get("is_link")
+            else []
         )
-    versions = sorted({one.version for one in found.values() if one.version and one.version != target})
+    versions = sorted({node.version for node in found.values() if node.version and node.version != target})
     if len(versions) > 1:
-        mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
+        mixed = ", ".join(f"{host} {node.version}" for host, node in sorted(found.items()))
         reasons.append(
             f"versions are mixed: {mixed}. An upgrade to {target} begins from one version. Finish the earlier upgrade "
             "first, or take it back: run this playbook with its version and directory (QS-RESTART-004)"
         )
     if in_zookeeper_mode:
-        return reasons + _over_protocol(found, target, release)
-    running = {releases.release(version) for version in versions} - {None}
+        return reasons + _check_protocol(found, target, release)
+    running = {releases.parse_release(version) for version in versions} - {None}
     return reasons + levels.refusals(target, running, finalized, announced)
 
 
-def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
+def find_due_protocols(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
     """Return the brokers whose inter.broker.protocol.version is not the target's, {host: value}."""
-    release = releases.release(target) or (0, 0)
+    release = releases.parse_release(target) or (0, 0)
     found = _protocols(hosts)
-    return {host: releases.written(value) for host, value in sorted(found.items()) if value < release}
+    return {host: releases.format_release(value) for host, value in sorted(found.items()) if value < release}
 
 
-def not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+def find_not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
     """Return the nodes that do not run the target."""
-    found = _upgraded(hosts, in_zookeeper_mode)
-    return [host for host, one in sorted(found.items()) if not one.runs or one.version != target]
+    found = _find_restarted(hosts, in_zookeeper_mode)
+    return [host for host, node in sorted(found.items()) if not node.runs or node.version != target]
 
 
 def token(cluster_id: str, target: str) -> str:
     """Return what confirms the second step, after which the binaries cannot be taken back."""
-    return f"{cluster_id}:{releases.written(releases.release(target) or ())}"
+    return f"{cluster_id}:{releases.format_release(releases.parse_release(target) or ())}"
 
 
 def level_of_target(target: str, highest_common: int) -> int:
@@ -197,48 +199,50 @@ def level_of_target(target: str, highest_common: int) -> int:
 
 def highest_level(target: str, announced: levels.Announced) -> int:
     """Return the highest metadata.version of a release, 0 if it is not known."""
-    known = levels.ranges(releases.release(target) or (0, 0), announced) or {}
+    known = levels.ranges(releases.parse_release(target) or (0, 0), announced) or {}
     return known[features.METADATA_VERSION].highest if features.METADATA_VERSION in known else 0
 
 
-def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
+def _find_restarted(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
     """Return the nodes that are restarted: in ZooKeeper mode, controllers need not run yet."""
-    return {host: one for host, one in hosts.items() if one.role == BROKER or not in_zookeeper_mode or one.runs}
+    return {host: node for host, node in hosts.items() if node.role == BROKER or not in_zookeeper_mode or node.runs}
 
 
 def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
     """Return the inter.broker.protocol.version of each broker: of its file, or its release's."""
     found = {}
-    for host, one in hosts.items():
-        if one.role == BROKER:
-            found[host] = releases.protocol(one.protocol) if one.protocol else releases.release(one.version or "")
+    for host, node in hosts.items():
+        if node.role == BROKER:
+            found[host] = (
+                releases.parse_protocol(node.protocol) if node.protocol else releases.parse_release(node.version or "")
+            )
     return {host: value or (0, 0) for host, value in found.items()}
 
 
 def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
-    others = {releases.release(one.version or "") for one in found.values() if one.version != target}
-    release = releases.release(target) or (0, 0)
+    others = {releases.parse_release(node.version or "") for node in found.values() if node.version != target}
+    release = releases.parse_release(target) or (0, 0)
     return any(other is not None and other > release for other in others)
 
 
-def _of_java(host: str, one: Host, target: str, release: Tuple[int, int]) -> List[str]:
-    java = one.home.get("java")
+def _check_java(host: str, node: Host, target: str, release: Tuple[int, int]) -> List[str]:
+    java = node.home.get("java")
     if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
         return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
     return []
 
 
-def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
+def _check_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
     protocols = _protocols(found)
     values = sorted(set(protocols.values()) - {release})
     if len(values) > 1:
-        each = ", ".join(f"{host} {releases.written(value)}" for host, value in sorted(protocols.items()))
+        each = ", ".join(f"{host} {releases.format_release(value)}" for host, value in sorted(protocols.items()))
         return [f"{PROTOCOL} differs: {each}. Set one value in every broker's file, and restart them one by one"]
     above = {host: value for host, value in sorted(protocols.items()) if value > release}
     if not above:
         return []
-    value = releases.written(max(above.values()))
+    value = releases.format_release(max(above.values()))
     return [
-        f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
-        f"go back. Choose a release from {value} on"
+        f"{PROTOCOL} is {value} on {format_names(list(above))}, and Kafka {target} is older: brokers that used {value} "
+        f"cannot go back. Choose a release from {value} on"
     ]

@@ -24,7 +24,7 @@ import shlex
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_observer, zk_sessions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
 BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "healed", "promoting", "promoted"
@@ -72,9 +72,9 @@ def fence(ports: Iterable[str]) -> List[Rule]:
         for command in IPTABLES:
             but = ["!", "-s", PROBE_ADDRESS] if command == "iptables" else []
             clients = ["INPUT", "-p", "tcp", *but, "--dport", port]
-            rules.append(Rule(command, [*clients, *_commented(FENCE_COMMENT), *_RESET]))
+            rules.append(Rule(command, [*clients, *_comment_options(FENCE_COMMENT), *_RESET]))
             refused = ["-j", "REJECT", "--reject-with", _UNREACHABLE[command]]
-            rules.append(Rule(command, [*clients, "--syn", *_commented(FENCE_COMMENT), *refused]))
+            rules.append(Rule(command, [*clients, "--syn", *_comment_options(FENCE_COMMENT), *refused]))
     return rules
 
 
@@ -88,17 +88,17 @@ def cut(addresses: Iterable[str], ports: Iterable[str]) -> List[Rule]:
     return [
         Rule(
             "ip6tables" if ":" in address else "iptables",
-            ["OUTPUT", "-p", "tcp", "-d", address, *which, *_commented(CUT_COMMENT), *_RESET],
+            ["OUTPUT", "-p", "tcp", "-d", address, *which, *_comment_options(CUT_COMMENT), *_RESET],
         )
         for address in addresses
     ]
 
 
-def _commented(comment: str) -> List[str]:
+def _comment_options(comment: str) -> List[str]:
     return ["-m", "comment", "--comment", comment]
 
 
-def inserted(rule: Rule) -> List[str]:
+def insert_command(rule: Rule) -> List[str]:
     """Return the argv that puts a rule before all others of its chain."""
     return [rule.command, "-w", "-I", *rule.rule]
 
@@ -113,7 +113,7 @@ def ip_rule(action: str, port: str, family: str) -> List[str]:
     return ["ip", family, "rule", action, "pref", BLOCK_PREF, "ipproto", "tcp", "sport", port, "prohibit"]
 
 
-def blocked_ports(shown_rules: str) -> List[str]:
+def parse_blocked_ports(shown_rules: str) -> List[str]:
     """Return the client ports in the answer to `ip rule show pref PREF`."""
     return re.findall(rf"^{BLOCK_PREF}:.* ipproto tcp sport (\d+) prohibit", shown_rules, re.MULTILINE)
 
@@ -203,8 +203,8 @@ def fence_script(directory: str, rules: Sequence[Rule], ports: Sequence[str]) ->
     """Return the shell script that fences again before the server starts, while its promotion is under way, and keeps a
     suspended server from starting. core.ensemble.cut_host.fence_script_steps is its model."""
     has = [shlex.join([rule.command, "-w", "-C", *rule.rule]) for rule in rules]
-    puts = [shlex.join(inserted(rule)) for rule in rules]
-    checked = "".join(f"    {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    puts = [shlex.join(insert_command(rule)) for rule in rules]
+    checked = "".join(f"    {has_rule} 2>/dev/null || {other} || exit 1\n" for has_rule, other in zip(has, puts))
     for port in ports:
         for family in ("-4", "-6"):
             test = "[ ! -e /proc/net/if_inet6 ] || " if family == "-6" else ""
@@ -224,11 +224,11 @@ esac
 """
 
 
-def promotion(values: Mapping[str, str], destination: Mapping[int, str]) -> Dict[str, str | None]:
+def promotion_changes(values: Mapping[str, str], destination: Mapping[int, str]) -> Dict[str, str | None]:
     """Return the changes to zoo.cfg that make an observer a voter of the destination ensemble."""
     wanted: Dict[str, str | None] = {key: None for key in values if re.fullmatch(r"server\.\d+", key)}
     wanted.update({**dict.fromkeys(zk_observer.OF_OBSERVERS), "dynamicConfigFile": None, "reconfigEnabled": "false"})
-    wanted.update({f"server.{number}": f"{one}:participant" for number, one in sorted(destination.items())})
+    wanted.update({f"server.{number}": f"{address}:participant" for number, address in sorted(destination.items())})
     return wanted
 
 
@@ -236,36 +236,38 @@ def source_members(
     configured: Mapping[int, zk_observer.Member], destination: Iterable[int]
 ) -> List[zk_observer.Member]:
     """Return the source's servers in an observer's configuration."""
-    return [one for number, one in configured.items() if number not in set(destination)]
+    return [member for number, member in configured.items() if number not in set(destination)]
 
 
 def ports_of(members: Iterable[zk_observer.Member]) -> List[str]:
     """Return the quorum and election ports of servers."""
     found = set()
-    for one in members:
-        for address in one.address.split("|"):
+    for member in members:
+        for address in member.address.split("|"):
             found.update(address.rsplit(":", 2)[1:])
     return sorted(found, key=int)
 
 
 def hosts_of(members: Iterable[zk_observer.Member]) -> List[str]:
     """Return the host names or addresses of servers."""
-    return sorted({address.rsplit(":", 2)[0].strip("[]") for one in members for address in one.address.split("|")})
+    return sorted(
+        {address.rsplit(":", 2)[0].strip("[]") for member in members for address in member.address.split("|")}
+    )
 
 
 # Of IPv6 addresses, Java 14 and later writes brackets; all write no `::`
 _CLIENT = re.compile(r"^ /\[?(?P<address>[0-9a-fA-F.:]+)(?:%\w+)?\]?:\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
 
 
-def clients(cons: str) -> List[dict]:
+def parse_clients(cons: str) -> List[dict]:
     """Return [{address, session, timeout_ms}] of the connections with a session in the answer to `cons`."""
     found = []
     for match in _CLIENT.finditer(cons):
-        values = dict(one.partition("=")[::2] for one in match["values"].split(","))
+        values = dict(pair.partition("=")[::2] for pair in match["values"].split(","))
         if values.get("sid", "0x0") != "0x0" and values.get("to", "").isdigit():
             found.append(
                 {
-                    "address": canonical(match["address"]),
+                    "address": canonical_address(match["address"]),
                     "session": int(values["sid"], 16),
                     "timeout_ms": int(values["to"]),
                 }
@@ -273,7 +275,7 @@ def clients(cons: str) -> List[dict]:
     return found
 
 
-def canonical(address: str) -> str:
+def canonical_address(address: str) -> str:
     """Return an IP address in its shortest form; an IPv4 address that is mapped to IPv6 as IPv4."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -306,7 +308,7 @@ def plan(timeouts: Sequence[int], znodes: int, answer_s: float) -> Plan:
     return Plan(round(estimate, 1), round(timeout / 1000 * BUDGET, 1), timeout, round(start, 1))
 
 
-def not_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, str | None]) -> Iterator[Finding]:
+def check_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, str | None]) -> Iterator[Finding]:
     """Yield why an observer with sessions must not be restarted now. Its clients find another server at once. Where
     none serves, their sessions must outlive the restart.
 
@@ -316,7 +318,10 @@ def not_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, s
         return
     planned = plan(timeouts, znodes, 0)
     if planned.start_s + RECONNECT_S > planned.budget_s:
-        seen = shown([f"{server} is {mode or 'down'}" for server, mode in sorted(others.items())]) or "none is known"
+        seen = (
+            format_names([f"{server} is {mode or 'down'}" for server, mode in sorted(others.items())])
+            or "none is known"
+        )
         yield Finding(
             f"{len(timeouts)} sessions live on this server, and no other destination server serves as an observer: "
             f"{seen}. A restart takes about {planned.start_s + RECONNECT_S:.0f} s, and the shortest session timeout is "
@@ -325,7 +330,7 @@ def not_restartable(timeouts: Sequence[int], znodes: int, others: Mapping[str, s
         )
 
 
-def too_long(planned: Plan) -> Iterator[Finding]:
+def check_length(planned: Plan) -> Iterator[Finding]:
     """Yield why the cut would outlast the sessions."""
     if planned.estimate_s > planned.budget_s:
         needed = int(planned.estimate_s / BUDGET * 1000) + 1000
@@ -345,7 +350,7 @@ class Check(NamedTuple):
     notes: List[str]
 
 
-def first_to_start(by_progress: Sequence[str], last: Mapping[str, int], voters: int) -> List[str]:
+def choose_first(by_progress: Sequence[str], last: Mapping[str, int], voters: int) -> List[str]:
     """Return which hosts start first. Where all are at the same zxid, all. Otherwise the most advanced ones that are
     just a majority of the ensemble's voters: none of their elections ends without the most advanced, which so wins
     it."""
@@ -354,32 +359,34 @@ def first_to_start(by_progress: Sequence[str], last: Mapping[str, int], voters: 
     return list(by_progress[: voters // 2 + 1])
 
 
-def not_promotable(hosts: Mapping[str, Mapping], expected: Sequence[str]) -> List[str]:
+def check_promotable(hosts: Mapping[str, Mapping], expected: Sequence[str]) -> List[str]:
     """Return why no destination host may be promoted, by the state that each returned from its cut."""
     problems = []
     for host in expected:
-        one = hosts.get(host) or {}
-        if one.get("state") != CUT:
-            problems.append(f"{host} is {one.get('state') or 'unknown'}: {one.get('reason') or 'it did not answer'}")
+        answer = hosts.get(host) or {}
+        if answer.get("state") != CUT:
+            problems.append(
+                f"{host} is {answer.get('state') or 'unknown'}: {answer.get('reason') or 'it did not answer'}"
+            )
     return problems
 
 
-def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
+def find_unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
     """Return {broker's address: destination hosts that reached it before the cut, and not since}."""
     found: Dict[str, List[str]] = {}
-    for host, one in hosts.items():
-        for address in one.get("brokers_lost") or ():
+    for host, answer in hosts.items():
+        for address in answer.get("brokers_lost") or ():
             found.setdefault(address, []).append(host)
     return found
 
 
-def unwatched_brokers(hosts: Mapping[str, Mapping], brokers: Iterable[str]) -> List[str]:
+def find_unwatched_brokers(hosts: Mapping[str, Mapping], brokers: Iterable[str]) -> List[str]:
     """Return the brokers that no destination host reached before the cut."""
-    watched = {address for one in hosts.values() for address in one.get("brokers_watched") or ()}
+    watched = {address for answer in hosts.values() for address in answer.get("brokers_watched") or ()}
     return sorted(set(brokers) - watched)
 
 
-def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
+def find_leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
     """Yield what an earlier run left on a host. `rules`: how many rules of the cut it has; `works`: whether its worker
     runs."""
     if state in UNDONE_BY_ITSELF and works:
@@ -393,18 +400,18 @@ def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Findin
         )
 
 
-def followers_of(mntr: str) -> int:
+def count_followers(mntr: str) -> int:
     """Return how many voters follow this leader in sync, from the answer to `mntr`."""
     match = re.search(r"^zk_synced_followers\s+(\d+)", mntr, re.MULTILINE)
     return int(match[1]) if match else 0
 
 
-def leads(mntr: str) -> bool:
+def is_leader(mntr: str) -> bool:
     """Return whether a server leads an ensemble, from its answer to `mntr`."""
     return re.search(r"^zk_server_state\s+leader\s*$", mntr, re.MULTILINE) is not None
 
 
-def znodes_of(mntr: str) -> int:
+def count_znodes(mntr: str) -> int:
     """Return how many znodes a server has, from the answer to `mntr`."""
     match = re.search(r"^zk_znode_count\s+(\d+)", mntr, re.MULTILINE)
     return int(match[1]) if match else 0
@@ -422,22 +429,22 @@ def peers(destination: Mapping[int, str], myid: int, election: bool = False) -> 
 
 
 def has_leader(source: Mapping[str, Mapping]) -> bool:
-    """Return whether a source server leads. `source`: probes.zookeeper.zk_servers.gather of the source."""
-    return any(one["mode"] == "leader" for one in source.values())
+    """Return whether a source server leads. `source`: probes.zookeeper.zk_servers.collect of the source."""
+    return any(server["mode"] == "leader" for server in source.values())
 
 
 def leader_zxid(source: Mapping[str, Mapping]) -> int:
-    """Return the zxid that every destination server must have processed. `source`: zookeeper.zk_servers.gather of the
+    """Return the zxid that every destination server must have processed. `source`: zookeeper.zk_servers.collect of the
     source. 0 without a leader, and of an ensemble of one that has no transaction since its election."""
-    leader = next((one for one in source.values() if one["mode"] == "leader"), None)
-    return zk_observer.to_process(leader["zxid"] or 0, source) if leader else 0
+    leader = next((server for server in source.values() if server["mode"] == "leader"), None)
+    return zk_observer.required_zxid(leader["zxid"] or 0, source) if leader else 0
 
 
-def not_ready(
+def check_ready(
     hosts: Mapping[str, Mapping], source: Mapping[str, Mapping], behind: Mapping[str, int | None]
 ) -> List[Finding]:
     """Return why the destination cannot be cut off now. `hosts`: what each destination host read; `source`:
-    zookeeper.zk_servers.gather of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
+    zookeeper.zk_servers.collect of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
     found: List[Finding] = []
     if not has_leader(source):
         found.append(
@@ -445,9 +452,9 @@ def not_ready(
                 "none of the source's servers answers as its leader (QS-ZKMOVE-011)", "fix the source, and run again"
             )
         )
-    for host, one in sorted(hosts.items()):
-        server = one["server"]
-        found += [Finding(seen, do) for seen, do in one["problems"]]
+    for host, answer in sorted(hosts.items()):
+        server = answer["server"]
+        found += [Finding(seen, do) for seen, do in answer["problems"]]
         if not server["observes"] or server["mode"] != "observer":
             found.append(
                 Finding(
@@ -470,10 +477,10 @@ def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterato
     """Yield Kafka's ephemeral znodes whose session was not made by a destination server: of brokers, the controller,
     old consumers. `owners`: {path: session}; `ids`: the destination's myids."""
     for path, session in sorted(owners.items()):
-        if zk_sessions.creator(session) not in ids:
+        if zk_sessions.creator_id(session) not in ids:
             yield Finding(
-                f"the session of {path} was made by the server with myid {zk_sessions.creator(session)}, which is none "
-                "of the destination (QS-ZKMOVE-010)",
+                f"the session of {path} was made by the server with myid {zk_sessions.creator_id(session)}, which is "
+                "none of the destination (QS-ZKMOVE-010)",
                 "restart that broker or client with the destination's connect string; add a broker to the inventory "
                 "if it is not there",
             )
@@ -483,10 +490,10 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
     """Yield the brokers that are still connected to a source server. `cons`: {server: answer}; `brokers`: their IP
     addresses."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)} & set(map(canonical, brokers)))
+        found = sorted({client["address"] for client in parse_clients(answer)} & set(map(canonical_address, brokers)))
         if found:
             yield Finding(
-                f"source server {server} has connections of broker hosts {shown(found)} (QS-ZKMOVE-010)",
+                f"source server {server} has connections of broker hosts {format_names(found)} (QS-ZKMOVE-010)",
                 "move tools, agents and brokers on these hosts to the destination's connect string",
             )
 
@@ -495,10 +502,10 @@ def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
     """Yield source servers that have clients, where Kafka has no chroot: each of their writes is then one of Kafka's
     subtree, which has no bound. `cons`: {server: answer}."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)})
+        found = sorted({client["address"] for client in parse_clients(answer)})
         if found:
             yield Finding(
                 f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "
-                f"clients at {shown(found)} (QS-ZKMOVE-011)",
+                f"clients at {format_names(found)} (QS-ZKMOVE-011)",
                 "stop these clients for the cut, or move them to the destination's connect string",
             )

@@ -24,7 +24,7 @@ MIGRATE_AGAIN = "run quorumshift.kafka.zk_migrate again"
 ROLL_BACK = "run quorumshift.kafka.zk_rollback"
 
 
-def standing(states: Mapping[str, str], unknown: bool = False) -> str:
+def locate_move(states: Mapping[str, str], unknown: bool = False) -> str:
     """Return where the move is, by the state of each destination host. `unknown`: whether there is a host whose state
     is not known, because it is dead, and that may have accepted a promotion.
 
@@ -42,7 +42,7 @@ def standing(states: Mapping[str, str], unknown: bool = False) -> str:
 
 
 class Decision(NamedTuple):
-    """What a run does next. `standing`: see there.
+    """What a run does next. `standing`: see `locate_move`.
 
     Lists of hosts: `resume` goes on with its promotion, `suspend` keeps it from going on, `take_back` undoes it, `heal`
     undoes a cut, `clean` loses what it has of an earlier promotion, `add` then joins the ensemble that serves;
@@ -73,16 +73,16 @@ def decide(
     """Return what a run does next. `hosts`: the part `cut` of what module zk_cut read on each destination host, empty
     where it was not read; `direction`: FORWARD, or BACK to the source; `dead`: hosts that the operator named dead,
     which are not in `hosts`; `cleaned`: hosts whose old files the operator gave up."""
-    read = {host: one for host, one in hosts.items() if one}
-    returned = _returned(read)
-    members = {host: one for host, one in read.items() if host not in returned}
-    states = {host: one["state"] for host, one in members.items()}
+    read = {host: cut for host, cut in hosts.items() if cut}
+    returned = _find_returned(read)
+    members = {host: cut for host, cut in read.items() if host not in returned}
+    states = {host: cut["state"] for host, cut in members.items()}
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     promoted = sorted(host for host, state in states.items() if state == PROMOTED)
     without = {name for host in accepted for name in members[host].get("dead") or ()}
     unknown = sorted(set(dead) - without)
-    where = standing(states, bool(unknown))
-    shown_by = _shows_that_all_accepted(members) if where == ROLLBACK and unknown else ""
+    where = locate_move(states, bool(unknown))
+    shown_by = _find_proof_of_acceptance(members) if where == ROLLBACK and unknown else ""
     if shown_by:
         where = FINISH
     findings = _findings(read, members, where, direction, hosts, unknown, len(dead))
@@ -91,8 +91,8 @@ def decide(
     add = [host for host in returned if where == SERVED and host in (*empty, *clean)]
     if not findings:
         old = {host: read[host] for host in returned if host not in empty}
-        findings = list(_of_returned(old, where)) if set(old) - set(clean) else []
-    gone_before = sorted({name for one in read.values() for name in one.get("taken_back_without") or ()} & set(dead))
+        findings = list(_check_returned(old, where)) if set(old) - set(clean) else []
+    gone_before = sorted({name for cut in read.values() for name in cut.get("taken_back_without") or ()} & set(dead))
     if gone_before and where == JOIN and direction == FORWARD:
         findings.append(
             Finding(
@@ -109,13 +109,13 @@ def decide(
         sorted(host for host in accepted if states[host] == PROMOTING),
         sorted(host for host in accepted if states[host] == SUSPENDED),
         sorted(
-            host for host, one in read.items() if one["state"] not in ACCEPTED and one["rules"] and not one["works"]
+            host for host, cut in read.items() if cut["state"] not in ACCEPTED and cut["rules"] and not cut["works"]
         ),
         clean,
         add,
         sorted(host for host, state in states.items() if state in (PROMOTING, *UNDONE_BY_ITSELF)),
         bool(promoted or shown_by),
-        where == SERVED and not all(one.get("verified") for one in members.values()),
+        where == SERVED and not all(cut.get("verified") for cut in members.values()),
         {
             "id": next((members[host].get("id") or "" for host in promoted), ""),
             "last": max((int(members[host].get("last") or 0) for host in promoted), default=0),
@@ -125,20 +125,20 @@ def decide(
     )
 
 
-def _returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
+def _find_returned(read: Mapping[str, Mapping[str, Any]]) -> List[str]:
     """Return the hosts that were left out of a promotion as dead, or whose promotion was taken back on all others, and
     that are there again with what they had then."""
     found = []
-    for host, one in read.items():
+    for host, cut in read.items():
         others = [other for name, other in read.items() if name != host]
         ids = {other.get("id") for other in others if other["state"] in ACCEPTED and host in (other.get("dead") or ())}
-        outlived = one["state"] in ACCEPTED and any(host in (other.get("taken_back_without") or ()) for other in others)
-        if (ids and one.get("id") not in ids) or outlived:
+        outlived = cut["state"] in ACCEPTED and any(host in (other.get("taken_back_without") or ()) for other in others)
+        if (ids and cut.get("id") not in ids) or outlived:
             found.append(host)
     return sorted(found)
 
 
-def _shows_that_all_accepted(members: Mapping[str, Mapping[str, Any]]) -> str:
+def _find_proof_of_acceptance(members: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the host that shows that all hosts accepted their promotion, those that are dead now included; '' if none
     does. The order to open is given only then, and a write of Kafka is there only after it.
 
@@ -146,12 +146,12 @@ def _shows_that_all_accepted(members: Mapping[str, Mapping[str, Any]]) -> str:
     serves, so a promoted one is required then.
     """
     if not all(
-        one["state"] == PROMOTING or (one["state"] == SUSPENDED and one.get("started")) for one in members.values()
+        cut["state"] == PROMOTING or (cut["state"] == SUSPENDED and cut.get("started")) for cut in members.values()
     ):
         return ""
-    for host, one in sorted(members.items()):
-        written = one.get("written") or ""
-        if one.get("opens") or (written and not written.startswith(UNKNOWN)):
+    for host, cut in sorted(members.items()):
+        written = cut.get("written") or ""
+        if cut.get("opens") or (written and not written.startswith(UNKNOWN)):
             return host
     return ""
 
@@ -166,7 +166,7 @@ def _findings(
     dead: int,
 ) -> List[Finding]:
     """Return what ends a run. `dead`: how many hosts are named dead."""
-    states = {host: one["state"] for host, one in members.items()}
+    states = {host: cut["state"] for host, cut in members.items()}
     promoted = sorted(host for host, state in states.items() if state == PROMOTED)
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     unread = sorted(set(hosts) - set(read))
@@ -212,7 +212,7 @@ def _findings(
                 f"go forward: {MIGRATE_AGAIN}",
             )
         ]
-    unsure = sorted(host for host, one in members.items() if one.get("written") and one["state"] == SUSPENDED)
+    unsure = sorted(host for host, cut in members.items() if cut.get("written") and cut["state"] == SUSPENDED)
     if where == ROLLBACK and unknown and unsure:
         return [
             Finding(
@@ -225,19 +225,20 @@ def _findings(
         named = f" with -e zk_migrate_dead_hosts={','.join(unknown)}" if unknown else ""
         return [
             Finding(
-                f"{_partly(states, unknown)} (QS-ZKMOVE-007)", f"{ROLL_BACK}{named}: it takes these promotions back"
+                f"{_explain_partial(states, unknown)} (QS-ZKMOVE-007)",
+                f"{ROLL_BACK}{named}: it takes these promotions back",
             ),
         ]
     return []
 
 
-def _of_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Iterator[Finding]:
+def _check_returned(returned: Mapping[str, Mapping[str, Any]], where: str) -> Iterator[Finding]:
     """Yield the hosts that were left out as dead, and are there again with their old files. A promotion that is under
     way ends or is taken back first."""
     if where in (FINISH, ROLLBACK):
         return
     if returned:
-        states = ", ".join(f"{host} (state {one['state']})" for host, one in sorted(returned.items()))
+        states = ", ".join(f"{host} (state {cut['state']})" for host, cut in sorted(returned.items()))
         yield Finding(
             f"named dead in this move, and there again with old files: {states} (QS-ZKMOVE-007)",
             f"{MIGRATE_AGAIN} with -e zk_migrate_clean_hosts={','.join(sorted(returned))}: it stops these servers, "
@@ -256,7 +257,7 @@ def _notes(dead: Collection[str], where: str, shown_by: str) -> Iterator[str]:
         yield f"the destination serves without {names}: another host that fails takes Kafka's ZooKeeper away"
 
 
-def _partly(states: Mapping[str, str], unknown: Collection[str] = ()) -> str:
+def _explain_partial(states: Mapping[str, str], unknown: Collection[str] = ()) -> str:
     """Say what a promotion that not all hosts accepted means for Kafka. `unknown`: hosts that gave no answer."""
     accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
     others = set(states) - set(accepted) - set(unknown)
@@ -272,17 +273,20 @@ def next_step(states: Mapping[str, str]) -> str:
     """Return how the operator goes on after a cut that failed. `states`: of the hosts that took part in it, UNKNOWN for
     one that gave no answer."""
     unknown = sorted(host for host, state in states.items() if state == UNKNOWN)
-    where = standing(states)
+    where = locate_move(states)
     dead = f"-e zk_migrate_dead_hosts={','.join(unknown)}" if unknown and 2 * len(unknown) < len(states) else ""
     if where == JOIN:
         return "Fix the cause and run again." + (f" If {', '.join(unknown)} is dead: {dead}." if dead else "")
     if where == ROLLBACK:
         more = f" If {', '.join(unknown)} is dead: with {dead}." if dead else ""
-        return f"{_partly(states, unknown)}. Run quorumshift.kafka.zk_rollback: it takes these promotions back.{more}"
+        return (
+            f"{_explain_partial(states, unknown)}. Run quorumshift.kafka.zk_rollback: it takes these promotions "
+            f"back.{more}"
+        )
     return "Run quorumshift.kafka.zk_migrate again: the run finishes the promotion."
 
 
-def unlike(
+def check_inventory(
     hosts: Mapping[str, Mapping[str, Any]],
     servers: Mapping[int, str],
     connect: ZkConnect,
@@ -299,15 +303,15 @@ def unlike(
     """
     dead = dead or {}
     by_id: Dict[int, List[str]] = {}
-    for host, one in sorted(hosts.items()):
-        by_id.setdefault(one["myid"], []).append(host)
-        if one["myid"] in servers and one["myid"] not in one["ids"]:
+    for host, found in sorted(hosts.items()):
+        by_id.setdefault(found["myid"], []).append(host)
+        if found["myid"] in servers and found["myid"] not in found["ids"]:
             yield Finding(
-                f"zk_migrate_destination_servers has server {one['myid']} at {servers[one['myid']]}, which is no "
+                f"zk_migrate_destination_servers has server {found['myid']} at {servers[found['myid']]}, which is no "
                 f"address of {host}, whose zk_migrate_myid that is (QS-ZKMOVE-008)",
                 "correct zk_migrate_destination_servers or zk_migrate_myid",
             )
-        if not one["entries"]:
+        if not found["entries"]:
             yield Finding(
                 f"no server of zk_migrate_destination_connect is the one on {host} (QS-ZKMOVE-008)",
                 f"add {host} with its clientPort to zk_migrate_destination_connect",
@@ -319,19 +323,21 @@ def unlike(
             yield Finding(
                 f"zk_migrate_myid is {number} on {', '.join(owners)} (QS-ZKMOVE-008)", "give each host an id of its own"
             )
-    yield from _unlike_ids(set(servers), set(by_id))
-    known = {entry for one in hosts.values() for entry in one["entries"]}
-    of_dead = {name for number in dead.values() for name in _names(servers.get(number, ""))}
-    foreign = sorted(str(one) for one in connect.servers if str(one) not in known and one.host not in of_dead)
+    yield from _check_ids(set(servers), set(by_id))
+    known = {entry for found in hosts.values() for entry in found["entries"]}
+    of_dead = {name for number in dead.values() for name in _host_names(servers.get(number, ""))}
+    foreign = sorted(
+        str(server) for server in connect.servers if str(server) not in known and server.host not in of_dead
+    )
     if foreign:
         yield Finding(
             f"{', '.join(foreign)} of zk_migrate_destination_connect is no server of a host in the group "
             "zookeeper_destination (QS-ZKMOVE-008)",
             "add its host to the group, or remove it from the connect string, and restart the brokers",
         )
-    silent = sorted(str(one) for one in connect.servers if str(one) not in known and one.host in of_dead)
+    silent = sorted(str(server) for server in connect.servers if str(server) not in known and server.host in of_dead)
     if silent and direction == FORWARD:
-        living = ",".join(str(one) for one in connect.servers if str(one) in known)
+        living = ",".join(str(server) for server in connect.servers if str(server) in known)
         yield Finding(
             f"zk_migrate_destination_connect has {', '.join(silent)} of a host that is named dead. Brokers must not "
             "know it: it could come back as an observer of the source (QS-ZKMOVE-007)",
@@ -343,15 +349,15 @@ def unlike(
             "majority (QS-ZKMOVE-007)",
             "start hosts, or replace them with the same address and id, from empty directories",
         )
-    yield from answering(dead, servers, {host: one.get("answering") or () for host, one in hosts.items()})
+    yield from check_dead_hosts(dead, servers, {host: found.get("answering") or () for host, found in hosts.items()})
 
 
-def answering(
+def check_dead_hosts(
     dead: Mapping[str, int], servers: Mapping[int, str], seen: Mapping[str, Iterable[str]]
 ) -> Iterator[Finding]:
     """Yield the hosts that were named dead and are not. `seen`: {from where: addresses that answer}."""
     for host, number in sorted(dead.items()):
-        names = _names(servers.get(number, ""))
+        names = _host_names(servers.get(number, ""))
         found = [
             f"{address} from {where}"
             for where, addresses in sorted(seen.items())
@@ -376,13 +382,13 @@ def addresses_of(dead: Mapping[str, int], servers: Mapping[int, str], client_por
     return list(dict.fromkeys(found))
 
 
-def _names(address: str) -> List[str]:
+def _host_names(address: str) -> List[str]:
     """Return the host names or addresses in the address of a server."""
     parts = filter(None, address.partition(";")[0].split("|"))
-    return [parse_host_port(one.rpartition(":")[0]).host for one in parts]
+    return [parse_host_port(part.rpartition(":")[0]).host for part in parts]
 
 
-def _unlike_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Finding]:
+def _check_ids(servers: Collection[int], hosts: Collection[int]) -> Iterator[Finding]:
     for number in sorted(set(servers) - set(hosts)):
         yield Finding(
             f"zk_migrate_destination_servers has server {number}, and no host of the group zookeeper_destination has "

@@ -11,7 +11,7 @@ FILES = re.compile(r"(snapshot|log)\.[0-9a-f]+")
 """Names of the files in an archive of a server's `version-2` directories."""
 
 
-def leftover_of(path: str, chroot: str) -> str | None:
+def find_leftover(path: str, chroot: str) -> str | None:
     """Return the topmost path at or above an absolute path that is no part of Kafka's subtree or of the path to it;
     None for these, and for /zookeeper."""
     if path in ("", "/") or not chroot:

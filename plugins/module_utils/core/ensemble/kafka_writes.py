@@ -52,17 +52,19 @@ def writes(transactions: Iterable[Transaction], chroot: str, owners: Dict[str, i
     ephemeral znodes before the first transaction; a source before 3.6 needs it, and it is kept current. Raises
     ZooKeeperFileError, EphemeralsNeeded.
     """
-    for one in transactions:
+    for transaction in transactions:
         changes: Changes = {}
-        one.collect(changes, owners)
+        transaction.collect(changes, owners)
         paths = {
             path or "/": tuple(change.what for change in of) for path, of in changes.items() if is_below(path, chroot)
         }
         if paths:
-            yield Write(one.zxid, one.time, one.session, paths, one.kind == CLOSE_SESSION)
+            yield Write(
+                transaction.zxid, transaction.time, transaction.session, paths, transaction.kind == CLOSE_SESSION
+            )
 
 
-def text_of(write: Write) -> str:
+def format_write(write: Write) -> str:
     """Return a write as text."""
     path, what = next(iter(write.paths.items()))
     return f"0x{write.zxid:x} ({', '.join(what)} of {path}, session 0x{write.session & (1 << 64) - 1:x})"
@@ -75,7 +77,7 @@ def is_below(path: str, chroot: str) -> bool:
     return path == chroot or path.startswith(f"{chroot}/")
 
 
-def lacking(of_source: Iterable[Write], last: Mapping[str, int], cut: int, logged: int) -> Dict[str, Lacking]:
+def find_lacking(of_source: Iterable[Write], last: Mapping[str, int], cut: int, logged: int) -> Dict[str, Lacking]:
     """Return what each destination node lacks, given the zxid to which its files lead, by host.
 
     `of_source`: the writes since the lowest of these zxids, in the log of one source server. `logged`: the zxid to
@@ -91,7 +93,7 @@ def lacking(of_source: Iterable[Write], last: Mapping[str, int], cut: int, logge
     return found
 
 
-def newest(stats: Iterable[Tuple[str, Stat]]) -> Tuple[int, str]:
+def find_newest(stats: Iterable[Tuple[str, Stat]]) -> Tuple[int, str]:
     """Return the highest czxid, mzxid or pzxid of a subtree, and its path; (0, '') of none.
 
     Include the chroot's parent where its other children may be ignored: only its pzxid shows a deleted chroot.
@@ -107,11 +109,11 @@ class Bound(NamedTuple):
     is_exact: bool
 
 
-def bounded(last: Mapping[str, int], subtree: int, leader: int | None) -> Dict[str, Bound]:
+def compare_bounds(last: Mapping[str, int], subtree: int, leader: int | None) -> Dict[str, Bound]:
     """Return for each destination node what two zxids of the source show, by host.
 
-    `subtree`: `newest` of Kafka's subtree on the source; `leader`: the source leader's last zxid, None if unknown. Both
-    are read after the cut.
+    `subtree`: `find_newest` of Kafka's subtree on the source; `leader`: the source leader's last zxid, None if unknown.
+    Both are read after the cut.
     """
     found = {}
     for host, zxid in last.items():
@@ -120,6 +122,6 @@ def bounded(last: Mapping[str, int], subtree: int, leader: int | None) -> Dict[s
     return found
 
 
-def by_progress(last: Mapping[str, int]) -> List[str]:
+def sort_by_progress(last: Mapping[str, int]) -> List[str]:
     """Return the hosts, the most advanced first: it must win the election, so that no transaction is lost."""
     return sorted(last, key=lambda host: (-last[host], host))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 LARGEST_ID = 254  # EphemeralType: the top byte 255 marks a TTL
@@ -51,7 +51,7 @@ class Host(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The source ensemble. `status`: zookeeper.zk_servers.gather; `settings`: {host: zookeeper.zk_host.settings}."""
+    """The source ensemble. `status`: zookeeper.zk_servers.collect; `settings`: {host: zookeeper.zk_host.settings}."""
 
     ensemble: Ensemble
     status: Mapping[str, Mapping[str, Any]]
@@ -60,44 +60,44 @@ class Source(NamedTuple):
     @property
     def leader(self) -> str | None:
         """The client address of the leader, as in `status`; None if it is not among them."""
-        return next((server for server, one in self.status.items() if one["mode"] == "leader"), None)
+        return next((server for server, answer in self.status.items() if answer["mode"] == "leader"), None)
 
 
-def ensemble(values: Mapping[str, str]) -> Ensemble:
+def parse_ensemble(values: Mapping[str, str]) -> Ensemble:
     """Return the members in the properties of /zookeeper/config, of a dynamic file, or of a zoo.cfg."""
-    own = config_values.of_zookeeper(values)
+    own = config_values.parse_zoo_cfg(values)
     found = ((_SERVER.fullmatch(key), value) for key, value in own.items())
-    members = {int(name[1]): member(value) for name, value in found if name}
+    members = {int(name[1]): parse_member(value) for name, value in found if name}
     version = own.get("version", "")
     return Ensemble(members, int(version, 16) if re.fullmatch("[0-9a-fA-F]+", version) else 0)
 
 
-def member(value: str) -> Member:
+def parse_member(value: str) -> Member:
     """Return the member in the value of a server line."""
     address = value.partition(";")[0].strip()
     role = _ROLE.search(address)
     return Member(_ROLE.sub("", address), role is not None and role[1].lower() == "observer")
 
 
-def election_address(one: Member) -> str:
+def election_address(member: Member) -> str:
     """Return host:port of a member's election; that of the first address."""
-    host, _quorum, port = one.address.partition("|")[0].rsplit(":", 2)
+    host, _quorum, port = member.address.partition("|")[0].rsplit(":", 2)
     return f"{host}:{port}"
 
 
-def quorum_address(one: Member) -> str:
+def quorum_address(member: Member) -> str:
     """Return host:port on which a member listens while it leads."""
-    return one.address.partition("|")[0].rpartition(":")[0]
+    return member.address.partition("|")[0].rpartition(":")[0]
 
 
-def lines(source: Ensemble, destination: Mapping[int, str]) -> Dict[str, str]:
+def server_lines(source: Ensemble, destination: Mapping[int, str]) -> Dict[str, str]:
     """Return the server lines of an observer: the source's members, and all destination servers as observers."""
     of_source = {
-        f"server.{number}": f"{one.address}:{'observer' if one.observes else 'participant'}"
-        for number, one in source.members.items()
+        f"server.{number}": f"{member.address}:{'observer' if member.observes else 'participant'}"
+        for number, member in source.members.items()
         if number not in destination
     }
-    return {**of_source, **{f"server.{number}": f"{one}:observer" for number, one in destination.items()}}
+    return {**of_source, **{f"server.{number}": f"{address}:observer" for number, address in destination.items()}}
 
 
 OF_OBSERVERS = {"peerType": "observer", "fastleader.maxNotificationInterval": "1000"}
@@ -106,7 +106,7 @@ double, up to 60 s by default (FastLeaderElection): after a healed cut of 9 s th
 sessions ended."""
 
 
-def changes(
+def plan_changes(
     values: Mapping[str, str], config_file: str, source: Ensemble, destination: Mapping[int, str]
 ) -> Tuple[Dict[str, str | None], str, bytes | None]:
     """Return the changes to zoo.cfg that make its server an observer, and path and content of its dynamic file (None if
@@ -116,9 +116,9 @@ def changes(
     observers have the same version as the suffix of a dynamic file, and reconfigEnabled off: with it on, ZooKeeper
     would rewrite the file without them.
     """
-    servers = lines(source, destination)
+    servers = server_lines(source, destination)
     dynamic = f"{config_file}.dynamic.{source.version:x}"
-    wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trimmed(key))}
+    wanted: Dict[str, str | None] = {key: None for key in values if _SERVER.fullmatch(config_values.trim(key))}
     wanted.update({**OF_OBSERVERS, "reconfigEnabled": "false"})
     if source.version:
         wanted["dynamicConfigFile"] = dynamic
@@ -131,51 +131,52 @@ def changes(
 def is_observer_of(host: Host, myid: int, source: Ensemble) -> bool:
     """Return whether the host is configured as this observer of this source already, in whatever version."""
     own = host.configured.get(myid)
-    known = {one.address for one in source.members.values()}
-    others = {one.address for one in host.configured.values() if not one.observes}
+    known = {member.address for member in source.members.values()}
+    others = {member.address for member in host.configured.values() if not member.observes}
     observes = own is not None and own.observes and host.values.get("peerType", "").lower() == "observer"
     return observes and host.myid == myid and bool(known & others)
 
 
 def findings(host: Host, source: Source, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
     """Yield what prevents that the host joins the source as an observer, all at once."""
-    yield from _of_source(source)
-    yield from _of_ids(source.ensemble, myid, destination)
-    yield from _of_data(host, source, myid)
-    yield from of_settings(host.settings, host.config_file, source.settings)
-    for one in host.unreachable:
+    yield from _check_source(source)
+    yield from _check_ids(source.ensemble, myid, destination)
+    yield from _check_data(host, source, myid)
+    yield from check_settings(host.settings, host.config_file, source.settings)
+    for connection in host.unreachable:
         # a server that does not run refuses, and only the leader listens on its quorum port
-        if one["reason"] != "refused" or one["kind"] == "leader":
+        if connection["reason"] != "refused" or connection["kind"] == "leader":
             yield Finding(
-                f"{one['address']} of server {one['to']} cannot be reached from this host: "
-                f"{one['error']} (QS-ZKMOVE-001)",
+                f"{connection['address']} of server {connection['to']} cannot be reached from this host: "
+                f"{connection['error']} (QS-ZKMOVE-001)",
                 "open the port in the firewalls between the hosts; if the server is down for good, give the others as "
                 "source_servers",
             )
 
 
-def _of_source(source: Source) -> Iterator[Finding]:
-    down = sorted(server for server, one in source.status.items() if one["error"])
+def _check_source(source: Source) -> Iterator[Finding]:
+    down = sorted(server for server, answer in source.status.items() if answer["error"])
     if down:
         yield Finding(
-            f"source servers {shown(down)} do not answer: {source.status[down[0]]['error']} (QS-ZKMOVE-001)",
+            f"source servers {format_names(down)} do not answer: {source.status[down[0]]['error']} (QS-ZKMOVE-001)",
             "start them, or correct zookeeper_connect",
         )
-    silent = sorted(server for server, one in source.status.items() if not one["error"] and not one["mode"])
+    silent = sorted(server for server, answer in source.status.items() if not answer["error"] and not answer["mode"])
     if silent:
         yield Finding(
-            f"source servers {shown(silent)} forbid srvr, so their version and leader are unknown (QS-ZKMOVE-001)",
+            f"source servers {format_names(silent)} forbid srvr, so their version and leader are unknown "
+            "(QS-ZKMOVE-001)",
             "allow it in their 4lw.commands.whitelist",
         )
-    standalone = sorted(server for server, one in source.status.items() if one["mode"] == "standalone")
+    standalone = sorted(server for server, answer in source.status.items() if answer["mode"] == "standalone")
     if standalone:
         yield Finding(
             f"the source {standalone[0]} is standalone, and a standalone server has no observers (QS-ZKMOVE-001)",
             "set standaloneEnabled=false and its server line in its zoo.cfg, restart it, and run again",
         )
         return
-    for server, one in sorted(source.status.items()):
-        version = tuple(one["version"] or ())
+    for server, answer in sorted(source.status.items()):
+        version = tuple(answer["version"] or ())
         # ZOOKEEPER-2959: an older leader counts observers as voters in an election
         if version and (version < (3, 4, 13) or (3, 5, 0) <= version < (3, 5, 4)):
             yield Finding(
@@ -185,7 +186,7 @@ def _of_source(source: Source) -> Iterator[Finding]:
             )
     if source.leader is None and not down and not silent:
         yield Finding(
-            f"none of {shown(sorted(source.status))} is the source's leader (QS-ZKMOVE-001)",
+            f"none of {format_names(sorted(source.status))} is the source's leader (QS-ZKMOVE-001)",
             "name all source servers in zookeeper_connect",
         )
     if not source.ensemble.members:
@@ -193,7 +194,9 @@ def _of_source(source: Source) -> Iterator[Finding]:
             "the source's /zookeeper/config names no servers (QS-ZKMOVE-001)",
             "give source_servers with the server lines of its zoo.cfg",
         )
-    wildcards = sorted(number for number, one in source.ensemble.members.items() if one.address.startswith(_WILDCARDS))
+    wildcards = sorted(
+        number for number, member in source.ensemble.members.items() if member.address.startswith(_WILDCARDS)
+    )
     if wildcards:
         yield Finding(
             f"the source's configuration has server {wildcards[0]} at {source.ensemble.members[wildcards[0]].address}, "
@@ -202,7 +205,7 @@ def _of_source(source: Source) -> Iterator[Finding]:
         )
 
 
-def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
+def _check_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iterator[Finding]:
     own = destination.get(myid)
     if own is None:
         yield Finding(
@@ -215,12 +218,12 @@ def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iter
         )
     # observers that were added to the source with reconfig are no others
     members = {
-        number: one
-        for number, one in source.members.items()
-        if not (one.observes and one.address == destination.get(number))
+        number: member
+        for number, member in source.members.items()
+        if not (member.observes and member.address == destination.get(number))
     }
     taken = sorted(number for number in destination if number in members)
-    known = {one.address for one in members.values()}
+    known = {member.address for member in members.values()}
     largest = max(members, default=0)
     low = sorted(number for number in destination if number <= largest)
     if taken:
@@ -242,12 +245,12 @@ def _of_ids(source: Ensemble, myid: int, destination: Mapping[int, str]) -> Iter
             f"choose destination ids from {largest + 1} to {LARGEST_ID}: write them to the myid files",
         )
     addresses = list(destination.values())
-    twice = sorted({one for one in addresses if addresses.count(one) > 1 or one in known})
+    twice = sorted({address for address in addresses if addresses.count(address) > 1 or address in known})
     if twice:
         yield Finding(f"the address {twice[0]} is of two servers (QS-ZKMOVE-002)", "correct destination_servers")
 
 
-def _of_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
+def _check_data(host: Host, source: Source, myid: int) -> Iterator[Finding]:
     if not host.files:
         return
     if not is_observer_of(host, myid, source.ensemble):
@@ -270,7 +273,7 @@ def _is_on(settings: Mapping[str, str], key: str, default: str = "false") -> boo
     return settings.get(key, default).strip().lower() == "true"
 
 
-def of_settings(
+def check_settings(
     settings: Mapping[str, str], config_file: str, of_source: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Finding]:
     """Yield the settings with which this host must not be an observer, alone and beside the source's."""
@@ -285,12 +288,12 @@ def of_settings(
             "move (QS-ZKMOVE-004)",
             "remove it from the file",
         )
-    yield from _kerberos("this host", settings)
+    yield from _check_kerberos("this host", settings)
     for name, theirs in sorted(of_source.items()):
-        yield from _of_difference(settings, config_file, name, theirs)
+        yield from _check_differences(settings, config_file, name, theirs)
 
 
-def _kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
+def _check_kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
     if _is_on(settings, "quorum.auth.enableSasl") and settings.get("quorum.auth.kerberos.servicePrincipal"):
         yield Finding(
             f"{where} authenticates its quorum with Kerberos: the source rejects servers that its own configuration "
@@ -303,18 +306,18 @@ def _kerberos(where: str, settings: Mapping[str, str]) -> Iterator[Finding]:
 _SAME = ("quorum.auth.enableSasl", "sslQuorum", "skipACL", "DigestAuthenticationProvider.superDigest")
 
 
-def _of_difference(
+def _check_differences(
     own: Mapping[str, str], config_file: str, name: str, settings: Mapping[str, str]
 ) -> Iterator[Finding]:
-    yield from _kerberos(f"source host {name}", settings)
-    ours, theirs = (int(one.get("jute.maxbuffer") or str(DEFAULT_MAXBUFFER), 0) for one in (own, settings))
+    yield from _check_kerberos(f"source host {name}", settings)
+    ours, theirs = (int(side.get("jute.maxbuffer") or str(DEFAULT_MAXBUFFER), 0) for side in (own, settings))
     if ours < theirs:
         yield Finding(
             f"jute.maxbuffer is {ours} on this host and {theirs} on source host {name}: larger znodes cannot "
             "be read (QS-ZKMOVE-004)",
             f"set -Djute.maxbuffer={theirs} in the JVM's options of this host",
         )
-    providers = {key for one in (own, settings) for key in one if key.startswith("authProvider.")}
+    providers = {key for side in (own, settings) for key in side if key.startswith("authProvider.")}
     for key in (*_SAME, *sorted(providers)):
         ours_, theirs_ = own.get(key), settings.get(key)
         if (ours_ or "false").lower() != (theirs_ or "false").lower() and (key in _SAME or ours_ is None):
@@ -323,7 +326,7 @@ def _of_difference(
                 f"set it in {config_file} as in the source's zoo.cfg or JVM options",
             )
     for key, ticks in (("minSessionTimeout", 2), ("maxSessionTimeout", 20)):
-        ours, theirs = (_session_ms(one, key, ticks) for one in (own, settings))
+        ours, theirs = (_session_ms(side, key, ticks) for side in (own, settings))
         if ours != theirs:
             yield Finding(
                 f"{key} is {ours} ms on this host and {theirs} ms on source host {name} (QS-ZKMOVE-004)",
@@ -337,7 +340,7 @@ def _session_ms(settings: Mapping[str, str], key: str, ticks: int) -> int:
     return given if given != -1 else int(settings.get("tickTime") or 3000) * ticks
 
 
-def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
+def required_zxid(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
     """Return the zxid of the last transaction that a server must have processed. `leader`: the leader's zxid.
 
     A leader that was just elected has the zxid 0 of its epoch, which is no transaction (Leader.lead). Its learners keep
@@ -345,10 +348,10 @@ def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
     """
     if leader & 0xFFFFFFFF:
         return leader
-    return max((one["zxid"] or 0 for one in status.values() if one["mode"] == "follower"), default=0)
+    return max((answer["zxid"] or 0 for answer in status.values() if answer["mode"] == "follower"), default=0)
 
 
-def unjoined(status: Mapping[str, Any], wanted: int) -> str:
+def explain_unjoined(status: Mapping[str, Any], wanted: int) -> str:
     """Return why a server is no observer that serves and has caught up with the zxid `wanted`; '' if it is."""
     if status["error"]:
         return f"it does not serve: {status['error']} (QS-ZKMOVE-005)"
@@ -359,7 +362,7 @@ def unjoined(status: Mapping[str, Any], wanted: int) -> str:
     return ""
 
 
-def hints(log: Iterable[str]) -> str:
+def find_hints(log: Iterable[str]) -> str:
     """Return what an observer's log says of why it does not join, '' if nothing is known."""
     text = "\n".join(log)
     for sign, hint in (

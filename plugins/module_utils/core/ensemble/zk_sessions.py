@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Collection, Iterator, List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, ZkConnect
 
 
@@ -31,22 +31,22 @@ class Broker(NamedTuple):
     service: str
 
 
-def creator(session: int) -> int:
+def creator_id(session: int) -> int:
     """Return the myid of the server that created a session."""
     return (session >> 56) & 0xFF
 
 
-def before_restart(broker: Broker, wanted: ZkConnect) -> Iterator[Finding]:
+def check_restart(broker: Broker, wanted: ZkConnect) -> Iterator[Finding]:
     """Yield why a broker must not be restarted with the connect string `wanted`: it would find another cluster."""
     if broker.cluster_id_there is None:
         yield Finding(
-            f"/cluster/id does not exist through {text_of(wanted)}: a broker would make a new cluster "
+            f"/cluster/id does not exist through {format_connect(wanted)}: a broker would make a new cluster "
             "there (QS-ZKMOVE-009)",
             "correct the chroot, or wait until the servers have caught up",
         )
     elif broker.cluster_id_there != broker.cluster_id:
         yield Finding(
-            f"/cluster/id is {broker.cluster_id_there} through {text_of(wanted)}, the broker has "
+            f"/cluster/id is {broker.cluster_id_there} through {format_connect(wanted)}, the broker has "
             f"{broker.cluster_id} (QS-ZKMOVE-009)",
             "correct the connect string",
         )
@@ -58,14 +58,14 @@ def before_restart(broker: Broker, wanted: ZkConnect) -> Iterator[Finding]:
         )
 
 
-def moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[Finding]:
+def check_moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[Finding]:
     """Yield why a broker does not use the servers of `wanted` alone. `ids`: their myids, empty where unknown."""
     restart = f"restart the broker: systemctl restart {broker.service}"
-    foreign = sorted(str(one) for one in set(broker.connect.servers) - set(wanted.servers))
+    foreign = sorted(str(server) for server in set(broker.connect.servers) - set(wanted.servers))
     if foreign or broker.connect.chroot != wanted.chroot:
         yield Finding(
-            f"zookeeper.connect in {broker.config_file} is {text_of(broker.connect)}, expected "
-            f"{text_of(wanted)} (QS-ZKMOVE-010)",
+            f"zookeeper.connect in {broker.config_file} is {format_connect(broker.connect)}, expected "
+            f"{format_connect(wanted)} (QS-ZKMOVE-010)",
             "run the playbook again: it restarts the broker with the right value",
         )
     if broker.owner is None:
@@ -73,16 +73,16 @@ def moved(broker: Broker, wanted: ZkConnect, ids: Collection[int]) -> Iterator[F
             f"/brokers/ids/{broker.node_id} does not exist (QS-ZKMOVE-010)",
             f"start the broker: systemctl start {broker.service}",
         )
-    elif ids and creator(broker.owner) not in ids:
+    elif ids and creator_id(broker.owner) not in ids:
         yield Finding(
             f"the session of broker {broker.node_id} was made by the ZooKeeper server with myid "
-            f"{creator(broker.owner)}, not by one of {shown(sorted(map(str, ids)))} (QS-ZKMOVE-010)",
+            f"{creator_id(broker.owner)}, not by one of {format_names(sorted(map(str, ids)))} (QS-ZKMOVE-010)",
             restart,
         )
     if broker.own:
-        yield Finding(f"broker {broker.node_id} is connected to {shown(broker.own)} (QS-ZKMOVE-010)", restart)
+        yield Finding(f"broker {broker.node_id} is connected to {format_names(broker.own)} (QS-ZKMOVE-010)", restart)
 
 
-def text_of(connect: ZkConnect) -> str:
+def format_connect(connect: ZkConnect) -> str:
     """Return a connect string."""
-    return ",".join(str(HostPort(*one)) for one in connect.servers) + connect.chroot
+    return ",".join(str(HostPort(*server)) for server in connect.servers) + connect.chroot

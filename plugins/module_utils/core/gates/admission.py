@@ -35,7 +35,7 @@ class Restart(NamedTuple):
         return not self.answers and not self.down
 
 
-def of(facts: ClusterFacts, host: str) -> Restart:
+def restart_from_facts(facts: ClusterFacts, host: str) -> Restart:
     """Return what is known of the node that a restart is to be admitted for. A host that was not reached is not known
     to be down."""
     node = facts["nodes"][host]
@@ -44,7 +44,7 @@ def of(facts: ClusterFacts, host: str) -> Restart:
     return Restart(host, node.get("node_id"), bool(node.get("running")), down)
 
 
-def not_one(batch: Iterable[str]) -> str | None:
+def check_single_host(batch: Iterable[str]) -> str | None:
     """Return why a batch is rejected: more than one node would be down at once, or none is named."""
     hosts = list(batch)
     return (
@@ -52,14 +52,14 @@ def not_one(batch: Iterable[str]) -> str | None:
     )
 
 
-def excused_blocks(restart: Restart, role: str) -> tuple[str, ...]:
+def find_excused_blocks(restart: Restart, role: str) -> tuple[str, ...]:
     """Return the ids of the blocks that do not keep this node from its restart: they name the node itself."""
     if role == "controller":
         return () if restart.answers else ("controllers_down",)  # restart.controller_troubles names the others
     return ("no_controller",) if restart.only_start else ()
 
 
-def others_unresponsive(nodes: Mapping[str, NodeFacts], restart: Restart | None, but: Iterable[str] = ()) -> list[str]:
+def check_others_respond(nodes: Mapping[str, NodeFacts], restart: Restart | None, but: Iterable[str] = ()) -> list[str]:
     """Return why another node may not be stopped: each one that does not answer, except the restart's own and `but`."""
     own = {restart.host} if restart else set()
     return [
@@ -80,16 +80,16 @@ def remedy(restart: Restart, node: NodeFacts) -> str:
     )
 
 
-def without(topics: Topics, broker: int | None) -> Topics:
+def drop_broker_replicas(topics: Topics, broker: int | None) -> Topics:
     """Return the metadata without a broker's replicas that are out of sync, and without partitions on it alone: its
     stop takes nothing from these."""
     if not topics.get("reached"):
         return topics
     partitions: dict[str, dict] = {}
     for topic, numbers in topics["partitions"].items():
-        for number, one in numbers.items():
-            if one["replicas"] == [broker]:
+        for number, partition in numbers.items():
+            if partition["replicas"] == [broker]:
                 continue
-            kept = [replica for replica in one["replicas"] if replica != broker or broker in one["isr"]]
-            partitions.setdefault(topic, {})[number] = {**one, "replicas": kept}
+            kept = [replica for replica in partition["replicas"] if replica != broker or broker in partition["isr"]]
+            partitions.setdefault(topic, {})[number] = {**partition, "replicas": kept}
     return {**topics, "partitions": partitions}

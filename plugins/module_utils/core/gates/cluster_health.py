@@ -59,11 +59,11 @@ def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int |
     return Plan([[host] for host in todo], done, reasons, {})
 
 
-def before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None, host: str) -> str:
+def choose_before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None, host: str) -> str:
     """Return the controller to restart now in the place of `host`: another one that is still to be restarted in `mode`,
     while `host` leads the quorum. The leader may have moved since the plan was made. Otherwise `host` itself."""
     controllers = {name: node for name, node in nodes.items() if node["role"] == "controller"}
-    left = [one for batch in plan_controllers(controllers, mode, leader_id).batches for one in batch]
+    left = [controller for batch in plan_controllers(controllers, mode, leader_id).batches for controller in batch]
     return left[0] if host in left and _leads(controllers[host], leader_id) else host
 
 
@@ -88,21 +88,21 @@ def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: I
     return reasons
 
 
-def leaderships(partitions: Partitions) -> dict[int | None, int]:
+def count_leaderships(partitions: Partitions) -> dict[int | None, int]:
     """Return how many partitions each broker leads, {broker id: count}."""
     led: dict[int | None, int] = {}
-    for _name, one in _each(partitions):
-        led[one["leader"]] = led.get(one["leader"], 0) + 1
+    for _name, partition in _name_partitions(partitions):
+        led[partition["leader"]] = led.get(partition["leader"], 0) + 1
     return led
 
 
-def unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
+def find_unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
     """Return the partitions that no order of restarts keeps available, {topic-partition: sentence}."""
     return {
-        name: unavoidable_sentence(len(one["replicas"]), least)
-        for name, one in _each(partitions)
+        name: unavoidable_sentence(len(partition["replicas"]), least)
+        for name, partition in _name_partitions(partitions)
         for least in (min_isr.get(_topic(name), 1),)
-        if len(one["replicas"]) - 1 < least
+        if len(partition["replicas"]) - 1 < least
     }
 
 
@@ -123,7 +123,7 @@ def troubles(
 ) -> list[str]:
     """Return why no broker may be stopped now, as sentences; nothing when the cluster is healthy.
 
-    `expected`: the broker ids that must be alive. `excused`: `unavoidable` partitions, which still need all their
+    `expected`: the broker ids that must be alive. `excused`: unavoidable partitions, which still need all their
     replicas in sync. `stop`: a broker; partitions that its stop takes below min.insync.replicas count as well.
     `accepted`: tokens of what may stay degraded (None: nothing may). One token accepts all partitions that are degraded
     now. The stop of a last in-sync replica cannot be accepted.
@@ -131,48 +131,48 @@ def troubles(
     if not topics.get("reached"):
         return [topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)"]
     reasons = [
-        f"broker {one} is not in the cluster's metadata (QS-GATE-005)"
-        for one in expected
-        if str(one) not in topics["brokers"]
+        f"broker {broker_id} is not in the cluster's metadata (QS-GATE-005)"
+        for broker_id in expected
+        if str(broker_id) not in topics["brokers"]
     ]
-    degraded = _degraded(topics["partitions"], min_isr, set(excused))
+    degraded = _find_degraded(topics["partitions"], min_isr, set(excused))
     if accepted is None or (any(degraded.values()) and token(degraded) not in accepted):
         reasons += _sentence(degraded[OFFLINE], "partition offline", "partitions offline")
         reasons += _sentence(degraded[BEHIND], "partition under-replicated", "partitions under-replicated")
         reasons += _sentence(degraded[UNDER], "partition under min ISR", "partitions under min ISR")
-        reasons += [acceptable(degraded)] if accepted is not None else []
+        reasons += [explain_acceptance(degraded)] if accepted is not None else []
     if stop is not None and (accepted is not None or not (degraded[OFFLINE] or degraded[BEHIND])):
-        reasons += last_in_sync(topics, stop)
+        reasons += find_last_in_sync(topics, stop)
         known = {name for names in degraded.values() for name in names}.union(excused)
         falling = [
             name
-            for name, one in _each(topics["partitions"])
+            for name, partition in _name_partitions(topics["partitions"])
             if name not in known
-            and stop in one["replicas"]
-            and sum(replica != stop for replica in one["isr"]) < min_isr.get(_topic(name), 1)
+            and stop in partition["replicas"]
+            and sum(replica != stop for replica in partition["isr"]) < min_isr.get(_topic(name), 1)
         ]
         reasons += _sentence(
             falling,
             f"partition falls under min ISR if broker {stop} stops",
             f"partitions fall under min ISR if broker {stop} stops",
         )
-    return reasons + (_differ(topics.get("differ") or {}) if reasons else [])
+    return reasons + (_explain_difference(topics.get("differ") or {}) if reasons else [])
 
 
-def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
+def _find_degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
     """Return the degraded partitions, by kind."""
     degraded: dict[str, list[str]] = {OFFLINE: [], BEHIND: [], UNDER: []}
-    for name, one in _each(partitions):
-        if one["leader"] < 0:
+    for name, partition in _name_partitions(partitions):
+        if partition["leader"] < 0:
             degraded[OFFLINE].append(name)
-        elif len(one["isr"]) < len(one["replicas"]):
+        elif len(partition["isr"]) < len(partition["replicas"]):
             degraded[BEHIND].append(name)
-        if name not in excused and len(one["isr"]) < min_isr.get(_topic(name), 1):
+        if name not in excused and len(partition["isr"]) < min_isr.get(_topic(name), 1):
             degraded[UNDER].append(name)
     return degraded
 
 
-def acceptable(degraded: Mapping[str, Iterable[str]]) -> str:
+def explain_acceptance(degraded: Mapping[str, Iterable[str]]) -> str:
     """Return the sentence that says how to accept what is degraded."""
     return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} (QS-GATE-005)"
 
@@ -183,14 +183,14 @@ def token(degraded: Mapping[str, Iterable[str]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
+def find_last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     """Return why a broker must stay up, one sentence a broker (`stop`, or any): it has the last in-sync replica of
-    partitions. Partitions of one replica do not count: they are `unavoidable`."""
+    partitions. Partitions of one replica do not count: they are unavoidable."""
     last: dict[int, list[str]] = {}
     single = set(topics.get("single") or ())
-    for name, one in _each(topics.get("partitions") or {}):
-        if len(one["isr"]) == 1 and (len(one["replicas"]) > 1 or name in single):
-            last.setdefault(one["isr"][0], []).append(name)
+    for name, partition in _name_partitions(topics.get("partitions") or {}):
+        if len(partition["isr"]) == 1 and (len(partition["replicas"]) > 1 or name in single):
+            last.setdefault(partition["isr"][0], []).append(name)
     return [
         line
         for broker, names in sorted(last.items())
@@ -203,7 +203,7 @@ def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     ]
 
 
-def _differ(differ: Mapping) -> list[str]:
+def _explain_difference(differ: Mapping) -> list[str]:
     """Return why brokers cannot all be right about the in-sync replicas."""
     names = differ.get("partitions") or []
     if not names:
@@ -214,10 +214,10 @@ def _differ(differ: Mapping) -> list[str]:
     ]
 
 
-def _each(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
+def _name_partitions(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
     for topic, numbers in partitions.items():
-        for number, one in numbers.items():
-            yield f"{topic}-{number}", one
+        for number, partition in numbers.items():
+            yield f"{topic}-{number}", partition
 
 
 def _topic(name: str) -> str:
@@ -227,4 +227,6 @@ def _topic(name: str) -> str:
 def _sentence(names: list[str], singular: str, plural: str) -> list[str]:
     if not names:
         return []
-    return [f"{len(names)} {singular if len(names) == 1 else plural}: {advice.shown(sorted(names))} (QS-GATE-005)"]
+    return [
+        f"{len(names)} {singular if len(names) == 1 else plural}: {advice.format_names(sorted(names))} (QS-GATE-005)"
+    ]

@@ -119,12 +119,14 @@ RENEWALS = 5
 EXPIRED, TOKEN_EXPIRED = "expired", "gate token expired"
 
 
-def by_hand(phase_seen: str) -> str | None:
+def choose_gate_to_verify(phase_seen: str) -> str | None:
     """Return the gate whose views the playbook `verify` compares in a phase, None where there is nothing to compare."""
     return next((name for name, gate in GATES.items() if phase_seen in gate.by_hand), None)
 
 
-def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()) -> list[str]:
+def explain_closed(
+    name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()
+) -> list[str]:
     """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons; `excused`: ids
     of blocks that do not close it now."""
     gate = _RESTART if name == RESTART else GATES[name]
@@ -144,7 +146,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], exc
     return reasons + health
 
 
-def trailing(
+def find_trailing(
     quorum: Quorum, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
 ) -> list[str]:
     """Return a sentence for each voter and broker that has not caught up with the quorum's leader for `bound_s`. Such a
@@ -155,27 +157,30 @@ def trailing(
     replica that has not caught up in this epoch has -1 (LeaderState.describeReplicaState).
     """
     voters, observers = quorum.get("voters") or [], quorum.get("observers") or []
-    now = next((one.get("caught_up_ms", -1) for one in voters if one["id"] == quorum.get("leader_id")), -1)
+    now = next((voter.get("caught_up_ms", -1) for voter in voters if voter["id"] == quorum.get("leader_id")), -1)
     if now < 0:
         return []
-    followers = [("voter", one) for one in voters]
+    followers = [("voter", voter) for voter in voters]
     following = set(broker_ids)
-    followers += [("broker", one) for one in observers if one["id"] in following]
+    followers += [("broker", observer) for observer in observers if observer["id"] in following]
     # LeaderState drops an observer that has not fetched for five minutes (OBSERVER_SESSION_TIMEOUT_MS).
-    unlisted = [f"{BROKER} {one}" for one in sorted(following - {one["id"] for one in (*voters, *observers)})]
+    unlisted = [
+        f"{BROKER} {broker_id}"
+        for broker_id in sorted(following - {replica["id"] for replica in (*voters, *observers)})
+    ]
     reasons = {
-        one: f"{one} does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
-        for one in unlisted
+        name: f"{name} does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
+        for name in unlisted
     }
-    for role, one in followers:
-        follower = f"{role} {one['id']}"
-        behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
-        if one["caught_up_ms"] < 0:
+    for role, replica in followers:
+        follower = f"{role} {replica['id']}"
+        behind = max(0, quorum["high_watermark"] - replica["log_end_offset"])
+        if replica["caught_up_ms"] < 0:
             reasons[follower] = (
                 f"{follower} has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"
             )
-        elif now - one["caught_up_ms"] > bound_s * 1000:
-            since = (now - one["caught_up_ms"]) / 1000
+        elif now - replica["caught_up_ms"] > bound_s * 1000:
+            since = (now - replica["caught_up_ms"]) / 1000
             reasons[follower] = (
                 f"{follower} has not caught up with the quorum's leader for {since:.0f} s, {behind} offsets "
                 "behind (QS-GATE-009)"
@@ -183,7 +188,9 @@ def trailing(
     if accepted is None or not reasons:
         return list(reasons.values())
     trail = {cluster_health.TRAILING: list(reasons)}
-    return [] if cluster_health.token(trail) in accepted else [*reasons.values(), cluster_health.acceptable(trail)]
+    return (
+        [] if cluster_health.token(trail) in accepted else [*reasons.values(), cluster_health.explain_acceptance(trail)]
+    )
 
 
 def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
@@ -198,14 +205,14 @@ def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
     return {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in down]}
 
 
-def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
+def required_jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
     """Return the Spark jobs that must pass before a gate. `topics`: patterns of those whose records are compared."""
     if not verify:
         return []
     return [METADATA_PARITY, *([DATA_FINGERPRINT] if name in DATA_GATES and list(topics) else [])]
 
 
-def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
+def explain_unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
     """Return why the verification does not count for a gate; None when it does, or when no job is required.
 
     `asked`: names of the required jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of
@@ -213,7 +220,14 @@ def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapp
     """
     for job in asked:
         found = [result for result in results if result.get("job") == job]
-        result = next((one for one in found if (one.get("gate"), one.get("run")) == (name, run)), None)
+        result = next(
+            (
+                verification
+                for verification in found
+                if (verification.get("gate"), verification.get("run")) == (name, run)
+            ),
+            None,
+        )
         if not found:
             return (
                 f"{WHAT[job]} not compared for gate {name}. Run the whole playbook, without --start-at-task or "
@@ -255,7 +269,7 @@ def make_token(
     same for the same processes, wherever it is computed, and differs once a broker was restarted.
     """
     cluster_id, brokers = phase.cluster_id(facts), phase.registrations(facts)
-    incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
+    incarnations = sorted((broker_id, reported["incarnation_id"]) for broker_id, reported in brokers.items())
     text = json.dumps([name, cluster_id, phase_seen, incarnations])
     digest = hashlib.sha256(text.encode()).hexdigest()
     clocks: dict[str, float] = {}
@@ -290,10 +304,10 @@ def refusal(
         )
     if given.get("run") != run:
         return f"the gate token is of run {given.get('run')}, this is run {run} (QS-RESTART-009)"
-    return restart_token.of_another_host(given, host, node_id)
+    return restart_token.check_host(given, host, node_id)
 
 
-def expired(given: Mapping, clock: Clock) -> str | None:
+def check_expiry(given: Mapping, clock: Clock) -> str | None:
     """Return why a gate token is not of the last minute by this host's clock; None while it is.
 
     `clock`: host.clock. A control node that slept, or a host that was restarted since the admission, proves nothing
@@ -318,9 +332,9 @@ def rejection(
 ) -> dict[str, str]:
     """Return {} where this host accepts the gate token given for a restart of this kind or for `wipe`; otherwise {msg},
     and {outcome} as well where the token is too old and a new one may be asked for. Arguments as for `refusal` and
-    `expired`."""
+    `check_expiry`."""
     refused = refusal(kind, given, cluster_id, run, host, node_id)
-    late = None if refused or given is None else expired(given, clock)
+    late = None if refused or given is None else check_expiry(given, clock)
     if late and not clock.get("error"):
         return {"msg": late, "outcome": EXPIRED}
     return {"msg": refused or late} if refused or late else {}
@@ -353,16 +367,16 @@ def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: s
     elif left:
         reasons.append(f"brokers are registered in ZooKeeper: {', '.join(left)} (QS-GATE-012)")
     registered = phase.registrations(facts)
-    for one in phase.broker_ids(facts):
-        registration = registered.get(str(one))
+    for broker_id in phase.broker_ids(facts):
+        registration = registered.get(str(broker_id))
         if not registration:
-            reasons.append(f"broker {one} is not registered in the quorum (QS-GATE-012)")
+            reasons.append(f"broker {broker_id} is not registered in the quorum (QS-GATE-012)")
         elif registration["fenced"] or registration["is_migrating_zk_broker"]:
             reasons.append(
-                f"broker {one} is "
+                f"broker {broker_id} is "
                 f"{'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'} (QS-GATE-012)"
             )
-    reasons += _controllers_differ(facts)
+    reasons += _explain_differences(facts)
     if detected.phase == DUAL_WRITE and soak_s > 0:
         unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
         soaked = soaked_s(facts)
@@ -382,34 +396,34 @@ def _started_at(node: NodeFacts) -> float:
     return (node.get("service") or {}).get("started_at") or 0
 
 
-def _controllers_differ(facts: ClusterFacts) -> list[str]:
+def _explain_differences(facts: ClusterFacts) -> list[str]:
     """Return a sentence on the keys in which controllers differ, except those that each host has for itself."""
     values = {
         host: (node.get("file") or {}).get("properties") or {}
         for host, node in sorted(phase.controllers(facts).items())
         if node.get("next") == "controller_migration"
     }
-    keys = sorted({key for one in values.values() for key in one} - {kraft_config.MIGRATION_FLAG})
+    keys = sorted({key for properties in values.values() for key in properties} - {kraft_config.MIGRATION_FLAG})
     shared = [key for key in keys if not kraft_config.OF_A_HOST.fullmatch(key)]
-    differing = [key for key in shared if len({one.get(key) for one in values.values()}) > 1]
+    differing = [key for key in shared if len({properties.get(key) for properties in values.values()}) > 1]
     return (
-        [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)} (QS-GATE-012)"]
+        [f"controllers differ in {', '.join(_format_by_host(key, values) for key in differing)} (QS-GATE-012)"]
         if differing
         else []
     )
 
 
-def _by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
+def _format_by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
     """Return a key with each host's value, without secrets."""
     if is_secret(key):
         return key
-    return f"{key} ({', '.join(f'{host} {one.get(key)!r}' for host, one in values.items())})"
+    return f"{key} ({', '.join(f'{host} {properties.get(key)!r}' for host, properties in values.items())})"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def seconds(duration: str | float) -> float:
+def parse_duration(duration: str | float) -> float:
     """Return a duration (`24h`, `90m`, `30s`, `2d`) in seconds; only 0 needs no unit. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
     if not match:

@@ -18,7 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
     strays,
     zk_controller,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Quorum, Topics
 
 LAG_S = 5.0
@@ -60,18 +60,20 @@ class Condition(NamedTuple):
     find: Callable[[Reading], list[str]]
 
 
-def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
+def find_broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
     """Return why the cluster is not as it must be, as sentences. `but`: ids of conditions that are not evaluated."""
     start = bool(reading.node and reading.node.only_start)
     return [
         reason
-        for one in CONDITIONS
-        if one.id not in but and (one.rollback or reading.accepted is None) and (one.start or not start)
-        for reason in one.find(reading)
+        for condition in CONDITIONS
+        if condition.id not in but
+        and (condition.rollback or reading.accepted is None)
+        and (condition.start or not start)
+        for reason in condition.find(reading)
     ]
 
 
-def lasting(reading: Reading) -> list[str]:
+def find_lasting(reading: Reading) -> list[str]:
     """Return those of the reasons that no wait removes."""
     if reading.node and reading.node.only_start:
         return []
@@ -86,14 +88,14 @@ def one_controller(reading: Reading) -> list[str]:
     zookeeper, quorum = reading.facts["zookeeper"], reading.facts["quorum"]
     controller, alive = zookeeper.get("controller") or {}, zookeeper.get("broker_ids") or {}
     reasons = []
-    fenced = zk_controller.fenced_sentence(zookeeper)
+    fenced = zk_controller.explain_fenced(zookeeper)
     if fenced:
         reasons.append(
             f"{fenced}. To elect another: zookeeper-shell.sh {zookeeper.get('connect')} delete "
             "/controller (QS-GATE-010)"
         )
     owner = controller.get("broker_id")
-    if zk_controller.elected(controller) and alive and str(owner) not in alive:
+    if zk_controller.is_elected(controller) and alive and str(owner) not in alive:
         reasons.append(f"broker {owner} owns /controller in ZooKeeper and is not in /brokers/ids (QS-GATE-010)")
     if reading.phase in _UNDER_QUORUM and not quorum.get("reached"):
         reasons.append(f"the quorum has no leader: {quorum.get('error')} (QS-GATE-008)")
@@ -125,11 +127,11 @@ def registrations(reading: Reading) -> list[str]:
     registered = phase.registrations(reading.facts)
     return [
         (
-            f"broker {one} runs in migration or KRaft mode and is not registered there. Read its log, and "
+            f"broker {broker_id} runs in migration or KRaft mode and is not registered there. Read its log, and "
             "restart it (QS-GATE-010)"
         )
-        for one in phase.following(reading.facts)
-        if str(one) not in registered and not (reading.node and reading.node.node_id == one)
+        for broker_id in phase.find_followers(reading.facts)
+        if str(broker_id) not in registered and not (reading.node and reading.node.node_id == broker_id)
     ]
 
 
@@ -145,8 +147,8 @@ def one_cluster(reading: Reading) -> list[str]:
         if node.get("node_id") is not None:
             ids.setdefault(str(node["node_id"]), []).append(host)
     reasons += [
-        f"{shown(hosts)} have the same node id, {one} (QS-GATE-010)"
-        for one, hosts in sorted(ids.items())
+        f"{format_names(hosts)} have the same node id, {node_id} (QS-GATE-010)"
+        for node_id, hosts in sorted(ids.items())
         if len(hosts) > 1
     ]
     excluded = {str(node.get("node_id")) for node in (facts.get("excluded") or {}).values()}
@@ -185,22 +187,25 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
     others than those of the reading."""
     found, node, expected = reading.facts["topics"], reading.node, phase.broker_ids(reading.facts)
     broker = node.node_id if node and reading.facts["nodes"][node.host]["role"] == "broker" else None
-    excused = cluster_health.unavoidable(found.get("partitions") or {}, reading.min_isr)
+    excused = cluster_health.find_unavoidable(found.get("partitions") or {}, reading.min_isr)
     if topics is not None:
         return cluster_health.troubles(topics, reading.min_isr, expected, excused, stop, reading.accepted)
     if node and node.unresponsive and broker is not None:
-        found, expected = admission.without(found, broker), [one for one in expected if one != broker]
+        found, expected = (
+            admission.drop_broker_replicas(found, broker),
+            [broker_id for broker_id in expected if broker_id != broker],
+        )
     return cluster_health.troubles(found, reading.min_isr, expected, excused, broker, reading.accepted)
 
 
 def lost(reading: Reading) -> list[str]:
     """Return why a broker may have lost partitions: it renamed their directories to -stray when it started in migration
     or KRaft mode, since the metadata did not assign them to it."""
-    found = {STRAY: [f"{host}:{path}" for host, paths in strays.by_host(reading.facts).items() for path in paths]}
+    found = {STRAY: [f"{host}:{path}" for host, paths in strays.group_by_host(reading.facts).items() for path in paths]}
     if not found[STRAY] or cluster_health.token(found) in (reading.accepted or ()):
         return []
-    reasons = [f"{one.text}. {one.do}" for one in strays.lost(reading.facts)]
-    return reasons + ([cluster_health.acceptable(found)] if reading.accepted is not None else [])
+    reasons = [f"{finding.text}. {finding.do}" for finding in strays.find_lost(reading.facts)]
+    return reasons + ([cluster_health.explain_acceptance(found)] if reading.accepted is not None else [])
 
 
 # I5 ------------------------------------------------------------------------------------------------------------------
@@ -209,9 +214,11 @@ def lost(reading: Reading) -> list[str]:
 def caught_up(reading: Reading) -> list[str]:
     """Return why a voter or broker may serve stale metadata. The node's own lag ends with its restart."""
     own = reading.node.node_id if reading.node else None
-    voters = [one for one in reading.quorum.get("voters") or [] if one["id"] != own or _leads(reading.quorum, own)]
-    brokers = [one for one in phase.following(reading.facts) if one != own]
-    return gates.trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
+    voters = [
+        voter for voter in reading.quorum.get("voters") or [] if voter["id"] != own or _leads(reading.quorum, own)
+    ]
+    brokers = [broker_id for broker_id in phase.find_followers(reading.facts) if broker_id != own]
+    return gates.find_trailing({**reading.quorum, "voters": voters}, brokers, reading.lag_s, reading.accepted)
 
 
 def _leads(quorum: Quorum, node_id: int | None) -> bool:
@@ -223,10 +230,10 @@ def _leads(quorum: Quorum, node_id: int | None) -> bool:
 
 def credentials(reading: Reading) -> list[str]:
     """Return why the node, or one that is to be restarted after the gate, would lose SCRAM credentials at its start."""
-    return credentials_lost(reading.facts, reading.phase, reading.node.host if reading.node else None)
+    return find_lost_credentials(reading.facts, reading.phase, reading.node.host if reading.node else None)
 
 
-def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
+def find_lost_credentials(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
     """Return why nodes (or `only` this host) would lose SCRAM credentials at their next start, as sentences."""
     if phase_name not in _UNDER_QUORUM:
         return []
@@ -242,9 +249,10 @@ def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = No
         else:
             losses = None
         for mechanism, users in (losses or {}).items():
-            found.setdefault((mechanism, shown(users)), []).append(host)
+            found.setdefault((mechanism, format_names(users)), []).append(host)
     return [
-        f"{shown(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: {users}. "
+        f"{format_names(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: "
+        f"{users}. "
         "Kafka 3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Then restart a broker "
         "that started since the removal. Remove the user when all nodes have run for "
         "metadata.log.max.snapshot.interval.ms (QS-PHASE-019)"

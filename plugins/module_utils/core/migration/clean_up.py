@@ -16,7 +16,7 @@ def migration_znode(facts: ClusterFacts) -> str:
     The order matters. Brokers in migration mode stop if their controllers are wiped. A controller that runs, or starts
     with its old log, writes /migration again or counts old registrations (KRaftMigrationDriver, WAIT_FOR_BROKERS).
     """
-    brokers, controllers = _of(facts, "broker"), _of(facts, "controller")
+    brokers, controllers = _nodes_of_role(facts, "broker"), _nodes_of_role(facts, "controller")
     unreached = [host for host, node in {**brokers, **controllers}.items() if not node.get("reached")]
     if unreached:
         return f"fix the connection to {', '.join(unreached)} first: the processes there decide what is safe to delete"
@@ -47,5 +47,5 @@ def migration_znode(facts: ClusterFacts) -> str:
     return f"every broker runs in plain ZooKeeper mode, so run these commands in order: {'; '.join(steps)}"
 
 
-def _of(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
+def _nodes_of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
     return {host: node for host, node in sorted((facts.get("nodes") or {}).items()) if node["role"] == role}

@@ -52,7 +52,7 @@ class Host(Protocol):
 Edit = Callable[[Host], Dict[str, Any]]
 
 
-def none(_host: Host) -> Dict[str, Any]:
+def change_nothing(_host: Host) -> Dict[str, Any]:
     """A plain restart changes nothing."""
     return {}
 
@@ -148,7 +148,7 @@ def release_of_broker(host: Host) -> Dict[str, Any]:
 def protocol(host: Host) -> Dict[str, Any]:
     """Once every broker runs the new release, its inter.broker.protocol.version is used."""
     version = str(host.common("upgrade_to"))
-    return {"changes": {kraft_config.PROTOCOL: releases.written(releases.release(version) or ())}}
+    return {"changes": {kraft_config.PROTOCOL: releases.format_release(releases.parse_release(version) or ())}}
 
 
 def zookeeper_connect(host: Host) -> Dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import MetadataLog, NodeFacts
 
 TRANSACTION = "ZK Migration"
@@ -54,15 +54,19 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     """
     log = phase.longest_log(controllers)
     transactions = log.get("zk_migration_transactions") or []
-    committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
+    committed = [
+        transaction
+        for transaction in transactions
+        if transaction["name"] == TRANSACTION and transaction["outcome"] == "committed"
+    ]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
-            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)} (QS-COPY-003)"
+            f"{len(names)} {kind} are missing in ZooKeeper: {format_names(names)} (QS-COPY-003)"
             for kind, names in missing.items()
             if names
         ]
-        unseen = _unseen(controllers, log)
+        unseen = _explain_unseen(controllers, log)
         if unseen:
             return InitialCopy([], [], lost, {}, unseen)
         return InitialCopy(
@@ -102,8 +106,10 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
                 f"{kind}: {count} copied, ZooKeeper had "
                 f"{lower if lower == upper else f'{lower} to {upper}'} (QS-COPY-003)"
             )
-    moved += [f"{kind} deleted meanwhile: {shown(names)} (QS-COPY-003)" for kind, names in missing.items() if names]
-    lost = _unproven(before, after, missing, records, later)
+    moved += [
+        f"{kind} deleted meanwhile: {format_names(names)} (QS-COPY-003)" for kind, names in missing.items() if names
+    ]
+    lost = _find_unproven(before, after, missing, records, later)
     if not lost:
         return InitialCopy([], differences, moved, records)
     text = (
@@ -113,7 +119,7 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     return InitialCopy([], differences, moved, records, text)
 
 
-def _unproven(
+def _find_unproven(
     before: Mapping, after: Mapping, missing: Mapping[str, list[str]], copied: Mapping, later: Mapping
 ) -> list[str]:
     """Return what is gone without a record after the copy that removed it, as texts.
@@ -125,7 +131,7 @@ def _unproven(
     # A topic's configs go with it
     configs = [name for name in missing["configs"] if not any(name.startswith(topic) for topic in topics)]
     texts = [
-        f"{len(names)} {kind}: {shown(names)}"
+        f"{len(names)} {kind}: {format_names(names)}"
         for kind, names in {**missing, "configs": configs}.items()
         if len(names) > later.get(REMOVES[kind], 0)
     ]
@@ -140,7 +146,7 @@ def _unproven(
     return texts
 
 
-def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:
+def _explain_unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:
     """Return why logs without the transaction do not prove that there was no copy; None when they prove it.
 
     Kafka removes the log's beginning once a checkpoint has it. A committed record is in a log of any majority. The

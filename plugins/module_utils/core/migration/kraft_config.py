@@ -141,7 +141,7 @@ ZOOKEEPER_TLS = {
 
 def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
     """Return the settings of ZooKeeper's TLS that a JVM's options give, by the names of a properties file."""
-    options = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    options = dict(argument[2:].partition("=")[::2] for argument in arguments if argument.startswith("-D"))
     found = {key: options[option] for key, option in ZOOKEEPER_TLS.items() if option in options}
     verified = found.get("zookeeper.ssl.endpoint.identification.algorithm")
     if verified is not None:
@@ -152,7 +152,7 @@ def zookeeper_tls(arguments: Iterable[str]) -> dict[str, str]:
 def mode_at_next_start(properties: Mapping[str, str]) -> str:
     """Return the mode that these properties start: `zk`, `zk_migration`, `kraft`, `controller_migration`,
     `controller_final`, `combined` (broker and controller in one process, not part of KIP-866) or `invalid`."""
-    roles = set(config_values.listed(properties, "process.roles"))
+    roles = set(config_values.list_items(properties, "process.roles"))
     flag = config_values.is_true(properties, MIGRATION_FLAG)
     if roles == {"broker"}:
         return "kraft"
@@ -206,7 +206,7 @@ def to_migration_mode(
         **generation,
         "controller.quorum.voters": voters,
         "controller.listener.names": controller_listener,
-        "listener.security.protocol.map": _mapped(properties, controller_listener, controller_protocol),
+        "listener.security.protocol.map": _format_protocol_map(properties, controller_listener, controller_protocol),
         MIGRATION_FLAG: "true",
     }
 
@@ -251,9 +251,9 @@ def controller_properties(
 ) -> dict[str, str]:
     """Return a complete controller.properties in migration mode, identity first.
 
-    `broker`: the properties on which all brokers agree (see `disagreements`); `address`: the controller's `host:port`;
-    `principals`: the clients of the controller listener, super users there; `extra`: quorumshift_controller_config,
-    which overrides all keys but the identity.
+    `broker`: the properties on which all brokers agree (see `find_disagreements`); `address`: the controller's
+    `host:port`; `principals`: the clients of the controller listener, super users there; `extra`:
+    quorumshift_controller_config, which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
     derived.update({key: value for key, value in broker.items() if _TAKEN.fullmatch(key)})
@@ -270,7 +270,7 @@ def controller_properties(
         "controller.listener.names": listener,
         "listeners": f"{listener}://{address}",
         "advertised.listeners": f"{listener}://{address}",
-        "listener.security.protocol.map": _mapped(broker, listener, protocol),
+        "listener.security.protocol.map": _format_protocol_map(broker, listener, protocol),
         "log.dirs": log_dir,
         MIGRATION_FLAG: "true",
     }
@@ -278,24 +278,24 @@ def controller_properties(
     return {**identity, **{key: value for key, value in rest.items() if key not in identity}}
 
 
-def disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str | None]]:
+def find_disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str | None]]:
     """Return the keys that controllers take from the brokers and that differ between them: {key: {host: value}}.
 
     Secrets may be sealed: within a run the same secret seals to the same text.
     """
-    keys = {key for properties in brokers.values() for key in properties if taken_from_brokers(key)}
+    keys = {key for properties in brokers.values() for key in properties if is_taken_from_brokers(key)}
     values = {key: {host: properties.get(key) for host, properties in brokers.items()} for key in sorted(keys)}
-    return {key: by_host for key, by_host in values.items() if len(_different(key, by_host.values())) > 1}
+    return {key: by_host for key, by_host in values.items() if len(_find_different(key, by_host.values())) > 1}
 
 
-def _different(key: str, values: Iterable[str | None]) -> set[str | None]:
+def _find_different(key: str, values: Iterable[str | None]) -> set[str | None]:
     """Return the values that differ to Kafka. A value that is the default is none."""
     default = config_values.DEFAULTS.get(key)
-    known = {None if value is None else config_values.comparable(key, value) for value in values}
+    known = {None if value is None else config_values.comparable_value(key, value) for value in values}
     return {None if value == default else value for value in known}
 
 
-def taken_from_brokers(key: str) -> bool:
+def is_taken_from_brokers(key: str) -> bool:
     """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
@@ -342,7 +342,7 @@ def inter_broker_address(properties: Mapping[str, str], host_address: str) -> st
     name = config_values.get(properties, "inter.broker.listener.name").upper()
     protocols = protocol_map(properties)
     try:
-        listeners = advertised(properties)
+        listeners = advertised_listeners(properties)
     except AddressError:
         return None
     for listener in listeners:
@@ -361,7 +361,7 @@ def listeners(properties: Mapping[str, str]) -> tuple[Listener, ...]:
     return parse_listeners(config_values.get(properties, "listeners"))
 
 
-def advertised(properties: Mapping[str, str]) -> tuple[Listener, ...]:
+def advertised_listeners(properties: Mapping[str, str]) -> tuple[Listener, ...]:
     """Return the advertised listeners of a node, by default its listeners. Raises AddressError."""
     text = config_values.get(properties, "advertised.listeners")
     return parse_listeners(text) if text else listeners(properties)
@@ -370,10 +370,10 @@ def advertised(properties: Mapping[str, str]) -> tuple[Listener, ...]:
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
     """Return {listener name: security protocol}, both in upper case as Kafka reads them (ListenerName.normalised,
     SecurityProtocol.forName); Kafka's default map if none is set."""
-    pairs = (entry.rpartition(":") for entry in config_values.listed(properties, "listener.security.protocol.map"))
-    return {config_values.trimmed(name).upper(): config_values.trimmed(one).upper() for name, _colon, one in pairs}
+    pairs = (entry.rpartition(":") for entry in config_values.list_items(properties, "listener.security.protocol.map"))
+    return {config_values.trim(name).upper(): config_values.trim(protocol).upper() for name, _colon, protocol in pairs}
 
 
-def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:
+def _format_protocol_map(properties: Mapping[str, str], listener: str, protocol: str) -> str:
     mapping = {**protocol_map(properties), listener.upper(): protocol}
     return ",".join(f"{name}:{value}" for name, value in mapping.items())

@@ -157,8 +157,8 @@ class _Seen:
     def has_kafka_4(self) -> bool:
         """Return whether a controller runs Kafka 4 or later, which knows no migration and drops its state from the
         log with its next checkpoint."""
-        found = [releases.release(node.get("version") or "") for node in self.controllers.values()]
-        return any(one is not None and one > releases.WANTED for one in found)
+        found = [releases.parse_release(node.get("version") or "") for node in self.controllers.values()]
+        return any(release is not None and release > releases.WANTED for release in found)
 
     def joining(self) -> list[str]:
         """Return the ids of the brokers that run, or while they are down will start, in migration mode."""
@@ -179,17 +179,17 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     if modes == {"kraft"} and (seen.state == "NONE" or (seen.state is None and seen.has_kafka_4())):
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
-        return _under_final(seen, modes)
+        return _detect_under_final(seen, modes)
     if any(node.get("service", {}).get("masked") for node in seen.controllers.values()):
         return REVERTING, ""
     if not seen.zookeeper.get("reached"):
         return UNKNOWN, f"ZooKeeper could not be read: {seen.zookeeper.get('error', 'no reason given')} (QS-PHASE-001)"
     if seen.owner == "kraft":
-        return _under_kraft(seen, modes)
-    return _under_zookeeper(seen, modes)
+        return _detect_under_kraft(seen, modes)
+    return _detect_under_zookeeper(seen, modes)
 
 
-def _under_final(seen: _Seen, modes: set) -> tuple[str, str]:
+def _detect_under_final(seen: _Seen, modes: set) -> tuple[str, str]:
     controllers = {host: _controller_modes(node) for host, node in seen.controllers.items()}
     if modes != {"kraft"} or any(reported - {"controller_final"} for reported in controllers.values()):
         return FINALIZING, ""
@@ -203,7 +203,7 @@ def _under_final(seen: _Seen, modes: set) -> tuple[str, str]:
     return FINALIZED, ""
 
 
-def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
+def _detect_under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
     if "zk" in modes:
         plain = sorted(host for host, mode in seen.modes.items() if mode == "zk")
         return (
@@ -241,7 +241,7 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
     return HYBRID, ""
 
 
-def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
+def _detect_under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     if (seen.offset or -1) > 0:
         return UNKNOWN, _STALE
     if "kraft" in modes:
@@ -256,11 +256,13 @@ def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     if not any(_has_begun(node) for node in seen.controllers.values()):
         return ZK, ""
     return (
-        CONTROLLERS_STARTING if not_ready(seen.controllers, seen.quorum, seen.log, seen.offset) else CONTROLLERS_READY
+        CONTROLLERS_STARTING
+        if check_quorum_ready(seen.controllers, seen.quorum, seen.log, seen.offset)
+        else CONTROLLERS_READY
     ), ""
 
 
-def not_ready(
+def check_quorum_ready(
     controllers: Mapping[str, NodeFacts], quorum: Quorum, log: Mapping, offset: int | None, joining: Iterable[str] = ()
 ) -> list[str]:
     """Return what a quorum in pre-migration still lacks, as sentences; nothing when it is ready for the brokers.
@@ -308,9 +310,9 @@ def not_ready(
     return lacks
 
 
-def left_registered(facts: ClusterFacts) -> list[int]:
+def find_left_registered(facts: ClusterFacts) -> list[int]:
     """Return the ids of brokers that are registered in the quorum and run in plain mode, before the initial copy. A
-    broker that reverted leaves its registration, and an old one counts for the trigger (see `not_ready`)."""
+    broker that reverted leaves its registration, and an old one counts for the trigger (see `check_quorum_ready`)."""
     seen = _Seen(facts)
     if seen.state != "PRE_MIGRATION" or seen.owner != "zookeeper" or seen.offset != -1:
         return []
@@ -319,7 +321,7 @@ def left_registered(facts: ClusterFacts) -> list[int]:
     return sorted(ids(node for node in plain if str(node.get("node_id")) in registered))
 
 
-def unfinished(facts: ClusterFacts) -> list[str]:
+def find_unfinished(facts: ClusterFacts) -> list[str]:
     """Return the hosts with an unfinished restart: its worker is gone or still at work, or it failed and the broker is
     down. Controllers that are being brought up are not among them: that step continues by itself."""
     hosts = []
@@ -340,20 +342,22 @@ def unfinished(facts: ClusterFacts) -> list[str]:
     return hosts
 
 
-def to_start(facts: ClusterFacts, phase: str) -> list[str]:
+def find_startable(facts: ClusterFacts, phase: str) -> list[str]:
     """Return the hosts of controllers that are down, as the host itself says, and were formatted before. A run starts
     them, in the mode of their files, before a gate waits for them.
 
     Before the initial copy a start could begin it, so the quorum must have its leader already. Then it needs no other.
     """
-    if phase not in (BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, FINALIZED) or restoring(facts):
+    if phase not in (BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, FINALIZED) or find_restoring(facts):
         return []
     if phase in (BROKERS_JOINING, COPYING) and not facts["quorum"].get("reached"):
         return []
-    return [host for host, node in sorted(controllers(facts).items()) if not node.get("running") and _startable(node)]
+    return [
+        host for host, node in sorted(controllers(facts).items()) if not node.get("running") and _is_startable(node)
+    ]
 
 
-def _startable(node: NodeFacts) -> bool:
+def _is_startable(node: NodeFacts) -> bool:
     service = node.get("service")
     if not (node.get("reached") and service) or service.get("masked") or not restart_token.is_stopped(service):
         return False
@@ -361,11 +365,11 @@ def _startable(node: NodeFacts) -> bool:
     return begun and str(node.get("next")).startswith("controller_")
 
 
-def restoring(facts: ClusterFacts) -> RunLock | None:
+def find_restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down or
     masked: they are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
-    newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
-    if not newest or newest["direction"] != run_lock.RESTORE or run_lock.ended_well(newest):
+    newest = run_lock.find_newest(facts["nodes"], cluster_id(facts))
+    if not newest or newest["direction"] != run_lock.RESTORE or run_lock.has_ended_well(newest):
         return None
     brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
     down = any(
@@ -375,7 +379,7 @@ def restoring(facts: ClusterFacts) -> RunLock | None:
     return newest if down else None
 
 
-def silent_controllers(facts: ClusterFacts) -> list[str]:
+def find_silent_controllers(facts: ClusterFacts) -> list[str]:
     """Return a sentence for each controller that does not answer."""
     return [
         f"controller {host} does not answer: {node.get('running_error') or node.get('error') or 'down'}"
@@ -396,7 +400,7 @@ def _has_begun(node: NodeFacts) -> bool:
 
 def _blocks(seen: _Seen, phase: str) -> list[Block]:
     blocks = [Block("clusters_differ", text, same_cluster.CORRECT) for text in same_cluster.troubles(seen.facts)]
-    restore = restoring(seen.facts)
+    restore = find_restoring(seen.facts)
     if restore:
         blocks.append(_restoring(restore))
     by_error: dict[str | None, list[str]] = {}
@@ -408,7 +412,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "unreached",
-                f"{advice.shown(hosts)} {verb} not reached: {error} (QS-PHASE-006)",
+                f"{advice.format_names(hosts)} {verb} not reached: {error} (QS-PHASE-006)",
                 "fix that and run again",
             )
         )
@@ -416,7 +420,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         if not node.get("reached"):
             continue
         if node["role"] == "broker" and not node.get("running") and not restore:
-            why = f"{node.get('running_error')}{advice.own_words(node)}"
+            why = f"{node.get('running_error')}{advice.quote_last_error(node)}"
             blocks.append(
                 Block(
                     "broker_down",
@@ -432,14 +436,14 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     "run again: the rolling restart restarts it",
                 )
             )
-    for find in (strays.lost, strays.left):
-        blocks += [Block("stray_directories", *one) for one in find(seen.facts)]
+    for find in (strays.find_lost, strays.find_left):
+        blocks += [Block("stray_directories", *finding) for finding in find(seen.facts)]
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
         unit = next((unit for host in down if (unit := (seen.controllers[host].get("service") or {}).get("name"))), "")
         do = f"start them: they have the metadata. On each: systemctl start {unit or 'SERVICE'}"
-        if not set(down) - set(to_start(seen.facts, phase)):
+        if not set(down) - set(find_startable(seen.facts, phase)):
             do = "run again: the run starts them. They have the metadata"
         blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)} (QS-PHASE-011)", do))
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:
@@ -478,7 +482,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             )
         )
     if phase in (CONTROLLERS_STARTING, BROKERS_JOINING):
-        left = [str(one) for one in left_registered(seen.facts)]
+        left = [str(broker_id) for broker_id in find_left_registered(seen.facts)]
         if left:
             blocks.append(
                 Block(
@@ -490,7 +494,9 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             )
         blocks += [
             Block("quorum_not_ready", text, "wait, or read that controller's log")
-            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, [*seen.joining(), *left])
+            for text in check_quorum_ready(
+                seen.controllers, seen.quorum, seen.log, seen.offset, [*seen.joining(), *left]
+            )
         ]
     if phase in (COPYING, HYBRID):
         blocks += [
@@ -586,8 +592,8 @@ def _modeless_text(seen: _Seen) -> str:
 def cluster_id(facts: ClusterFacts) -> str | None:
     """Return the cluster's id: ZooKeeper's, or where it cannot be read the one in the nodes' meta.properties."""
     reported = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
-    directories = [one for node in facts.get("nodes", {}).values() for one in node.get("log_dirs") or []]
-    stored = {(one.get("meta") or {}).get("cluster.id") for one in directories} - {None, ""}
+    directories = [log_dir for node in facts.get("nodes", {}).values() for log_dir in node.get("log_dirs") or []]
+    stored = {(directory.get("meta") or {}).get("cluster.id") for directory in directories} - {None, ""}
     return reported or (stored.pop() if len(stored) == 1 else None)
 
 
@@ -612,7 +618,7 @@ def controllers(facts: ClusterFacts) -> dict[str, NodeFacts]:
     return {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
 
 
-def following(facts: ClusterFacts) -> list[int]:
+def find_followers(facts: ClusterFacts) -> list[int]:
     """Return the ids of the brokers that follow the metadata log: those that run in migration or KRaft mode.
 
     The quorum's leader lists a broker that went back to plain mode for five more minutes (LeaderState,
@@ -630,4 +636,4 @@ def broker_ids(facts: ClusterFacts) -> list[int]:
 def ids(nodes: Iterable[NodeFacts]) -> list[int]:
     """Return the known ids of nodes."""
     found = (node.get("node_id") for node in nodes)
-    return [one for one in found if one is not None]
+    return [node_id for node_id in found if node_id is not None]

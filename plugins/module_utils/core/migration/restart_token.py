@@ -13,7 +13,7 @@ from typing import Any, Mapping
 
 
 def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
-    """Return whether a service is stopped, given its host.service.state; with `or_stopping`, also while it stops.
+    """Return whether a service is stopped, given its host.service.read_state; with `or_stopping`, also while it stops.
 
     A unit that systemd is about to restart is `activating`, and so is one of Type=notify until it is up.
     """
@@ -22,7 +22,7 @@ def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
     return state["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
 
 
-def of_another_host(token: Mapping, host: str, node_id: int | None) -> str | None:
+def check_host(token: Mapping, host: str, node_id: int | None) -> str | None:
     """Return why a token does not admit this host; None when it does. `node_id`: None where the host has none."""
     hosts = token.get("hosts") or {}
     if host not in hosts:
@@ -38,7 +38,7 @@ def of_another_host(token: Mapping, host: str, node_id: int | None) -> str | Non
     return None
 
 
-def of_another_node(config_file: str, found: int | None, node_id: int) -> str | None:
+def check_node(config_file: str, found: int | None, node_id: int) -> str | None:
     """Return why a node is not the one that the run means; None when it is. `found`: its id on the host, None where it
     has none yet."""
     if found in (None, node_id):
@@ -49,7 +49,7 @@ def of_another_node(config_file: str, found: int | None, node_id: int) -> str | 
     )
 
 
-def no_stop(spec: Mapping[str, Any]) -> str | None:
+def check_stop(spec: Mapping[str, Any]) -> str | None:
     """Return why a node that runs now must not be stopped; None when it may be. `spec`: of restart_worker.begin."""
     if not spec.get("only_start"):
         return None

@@ -35,7 +35,7 @@ def is_cluster_id(text: object) -> bool:
     return isinstance(text, str) and bool(_CLUSTER_ID.fullmatch(text))
 
 
-def answers(facts: ClusterFacts) -> list[Answer]:
+def find_answers(facts: ClusterFacts) -> list[Answer]:
     """Return every cluster id in collected facts."""
     found = []
     zookeeper = facts.get("zookeeper") or {}
@@ -43,10 +43,10 @@ def answers(facts: ClusterFacts) -> list[Answer]:
     if stored:
         found.append(Answer(ZOOKEEPER, f"/cluster/id in ZooKeeper at {zookeeper.get('connect')}", stored))
     for host, node in sorted((facts.get("nodes") or {}).items()):
-        for one in node.get("log_dirs") or []:
-            stored = (one.get("meta") or {}).get("cluster.id")
+        for log_dir in node.get("log_dirs") or []:
+            stored = (log_dir.get("meta") or {}).get("cluster.id")
             if stored:
-                found.append(Answer(HOSTS, f"{host}: {one['path']}/meta.properties", stored))
+                found.append(Answer(HOSTS, f"{host}: {log_dir['path']}/meta.properties", stored))
     served = (facts.get("topics") or {}).get("cluster_id")
     if served:
         found.append(Answer("", "quorumshift_bootstrap_servers", served))
@@ -58,17 +58,23 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
 
     `needed`: the kinds of sources that must answer.
     """
-    found = answers(facts)
-    ids = sorted({one.cluster_id for one in found})
+    found = find_answers(facts)
+    ids = sorted({answer.cluster_id for answer in found})
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:
-        listed = "; ".join([*(_shown(found, one) for one in ids), *([f"this run is of {wanted}"] if wanted else [])])
+        listed = "; ".join(
+            [
+                *(_format_cluster(found, cluster_id) for cluster_id in ids),
+                *([f"this run is of {wanted}"] if wanted else []),
+            ]
+        )
         reasons.append(f"the cluster ids differ: {listed} (QS-PHASE-004)")
-    malformed = [one for one in found if not is_cluster_id(one.cluster_id)]
+    malformed = [answer for answer in found if not is_cluster_id(answer.cluster_id)]
     reasons += [
-        f"{one.what} has {one.cluster_id!r}, which is no cluster id of Kafka (QS-PHASE-004)" for one in malformed
+        f"{answer.what} has {answer.cluster_id!r}, which is no cluster id of Kafka (QS-PHASE-004)"
+        for answer in malformed
     ]
-    missing = [kind for kind in needed if kind not in {one.kind for one in found}]
+    missing = [kind for kind in needed if kind not in {answer.kind for answer in found}]
     reasons += [f"no cluster id could be read from {kind}, and this step needs it (QS-PHASE-004)" for kind in missing]
     return reasons
 
@@ -79,7 +85,7 @@ def refusal(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str
     return ". ".join([*reasons, CORRECT]) if reasons else None
 
 
-def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
+def check_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
     """Return why a host's log directories are not those of this cluster and node; None when they are.
 
     `node_id` None compares the cluster alone. `optional`: whether the host may have no meta.properties, as a controller
@@ -87,9 +93,9 @@ def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int |
     """
     known = failed = False
     directories = list(directories)
-    for one in directories:
-        meta, path = one.get("meta") or {}, f"{one['path']}/meta.properties"
-        failed = failed or bool(one.get("error"))  # on a failed disk; Kafka goes on with the other directories
+    for directory in directories:
+        meta, path = directory.get("meta") or {}, f"{directory['path']}/meta.properties"
+        failed = failed or bool(directory.get("error"))  # on a failed disk; Kafka goes on with the other directories
         stored = meta.get("cluster.id")
         if not stored:
             continue
@@ -104,14 +110,14 @@ def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int |
             )
     if known or (optional and not failed):
         return None
-    paths = ", ".join(one.get("error") or one["path"] for one in directories) or "none"
+    paths = ", ".join(directory.get("error") or directory["path"] for directory in directories) or "none"
     return (
         f"no cluster id could be read in the log directories of this host ({paths}), so it is unknown whether it is of "
         f"cluster {cluster_id}. Mount them, or make their meta.properties readable (QS-PHASE-004)"
     )
 
 
-def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | None:
+def check_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | None:
     """Return why ZooKeeper, with `stored` in /cluster/id, is not that of this cluster; None when it is."""
     if stored == cluster_id:
         return None
@@ -122,7 +128,7 @@ def of_zookeeper(stored: str | None, cluster_id: str, connect: str) -> str | Non
     )
 
 
-def _shown(found: list[Answer], cluster: str) -> str:
-    named = [one.what for one in found if one.cluster_id == cluster]
+def _format_cluster(found: list[Answer], cluster: str) -> str:
+    named = [answer.what for answer in found if answer.cluster_id == cluster]
     more = f" and {len(named) - 4} more" if len(named) > 4 else ""
     return f"{cluster} in {', '.join(named[:4])}{more}"

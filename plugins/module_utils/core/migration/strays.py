@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, Topics
 
 # UnifiedLog.logStrayDirName: topic, number and id, cut where they would be too long for a file name
@@ -29,10 +29,12 @@ class Stray(NamedTuple):
 
 def paths(node: NodeFacts) -> list[str]:
     """Return the paths of a node's -stray directories."""
-    return [f"{one['path']}/{name}" for one in node.get("log_dirs") or [] for name in one.get("stray") or []]
+    return [
+        f"{log_dir['path']}/{name}" for log_dir in node.get("log_dirs") or [] for name in log_dir.get("stray") or []
+    ]
 
 
-def by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
+def group_by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
     """Return {host: paths} of the -stray directories of brokers that run in migration or KRaft mode.
 
     `lost`: those of partitions that the brokers' metadata does assign to the broker, and all whose partition is not
@@ -48,41 +50,42 @@ def by_host(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
     return found
 
 
-def lost(facts: ClusterFacts) -> list[Stray]:
+def find_lost(facts: ClusterFacts) -> list[Stray]:
     """Return the directories of partitions that their broker must hold: they stop a rolling restart."""
     return [
         Stray(
-            _why_lost(host, found),
+            _explain_lost(host, found),
             "Check that each partition has all its replicas in sync, and its records. Then move the directories away, "
             f"on {host}: mv {_parent(found)}/*-stray DIRECTORY. Until then no other broker is stopped",
         )
-        for host, found in by_host(facts).items()
+        for host, found in group_by_host(facts).items()
     ]
 
 
-def left(facts: ClusterFacts) -> list[Stray]:
+def find_left(facts: ClusterFacts) -> list[Stray]:
     """Return the directories of partitions that are no longer the broker's."""
     return [
         Stray(
-            _why_left(host, found), f"remove them when their records are needed no more. On {host}: ls {_parent(found)}"
+            _explain_left(host, found),
+            f"remove them when their records are needed no more. On {host}: ls {_parent(found)}",
         )
-        for host, found in by_host(facts, lost=False).items()
+        for host, found in group_by_host(facts, lost=False).items()
     ]
 
 
-def _why_lost(host: str, found: list[str]) -> str:
+def _explain_lost(host: str, found: list[str]) -> str:
     """Return why these directories stop a rolling restart."""
     return (
         f"{host} did not find these directories assigned to it when it started, though they are: "
-        f"{shown(found)} (QS-PHASE-023)"
+        f"{format_names(found)} (QS-PHASE-023)"
     )
 
 
-def _why_left(host: str, found: list[str]) -> str:
+def _explain_left(host: str, found: list[str]) -> str:
     """Return why these directories are there."""
     return (
         f"{host} has directories of partitions that were deleted or moved while it restarted: "
-        f"{shown(found)} (QS-PHASE-023)"
+        f"{format_names(found)} (QS-PHASE-023)"
     )
 
 
@@ -99,6 +102,8 @@ def _is_lost(path: str, broker: int | None, topics: Topics) -> bool:
     topic, number = parsed.groups()
     cut = len(name) >= _LONGEST
     numbers = [
-        one for known, one in topics["partitions"].items() if known == topic or (cut and known.startswith(topic))
+        partitions
+        for known, partitions in topics["partitions"].items()
+        if known == topic or (cut and known.startswith(topic))
     ]
-    return any(broker in one[number]["replicas"] for one in numbers if number in one)
+    return any(broker in partitions[number]["replicas"] for partitions in numbers if number in partitions)

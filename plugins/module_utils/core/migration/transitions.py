@@ -175,8 +175,10 @@ KINDS = {
             back=TO_ZK,
         ),
         # Plain restarts, outside of a migration
-        Kind("restart_broker", BROKER, _PLAIN_BROKER, KEEP, "restart", edits.none, stays=_UNCHANGED),
-        Kind("restart_controller", CONTROLLER, _PLAIN_CONTROLLER, KEEP, "restart", edits.none, stays=_UNCHANGED),
+        Kind("restart_broker", BROKER, _PLAIN_BROKER, KEEP, "restart", edits.change_nothing, stays=_UNCHANGED),
+        Kind(
+            "restart_controller", CONTROLLER, _PLAIN_CONTROLLER, KEEP, "restart", edits.change_nothing, stays=_UNCHANGED
+        ),
         Kind(
             "upgrade_broker",
             BROKER,
@@ -220,16 +222,16 @@ ROLLING = tuple(name for name, kind in KINDS.items() if kind.before)
 """The kinds in which nodes are stopped, one batch after the other; new controllers are started together."""
 
 
-def forward_to(mode: str) -> Kind | None:
+def find_forward_kind(mode: str) -> Kind | None:
     """Return the forward kind that leads a node into a mode; None for `zk`, in which brokers begin."""
     forward = (kind for kind in KINDS.values() if not kind.is_plain and not kind.is_rollback)
     return next((kind for kind in forward if kind.after == mode), None)
 
 
-def earlier(name: str) -> list[Kind]:
+def earlier_kinds(name: str) -> list[Kind]:
     """Return the forward kinds that a node of the same role makes before this one, in order."""
     names = list(KINDS)
-    before = [KINDS[one] for one in names[: names.index(name)]]
+    before = [KINDS[before_it] for before_it in names[: names.index(name)]]
     return [kind for kind in before if kind.role == KINDS[name].role and not kind.is_plain and not kind.is_rollback]
 
 
@@ -306,7 +308,7 @@ def steps(target: str = "") -> tuple[Step, ...]:
     return {"": _MIGRATE, TO_HYBRID: _TO_HYBRID, TO_ZK: _TO_ZK}[target]
 
 
-def names_ahead(phase: str, target: str = "", due_alone: bool = False) -> list[str]:
+def step_names_ahead(phase: str, target: str = "", due_alone: bool = False) -> list[str]:
     """Return the names of the steps that are ahead in a phase; `due_alone`: that can begin right now, which is all that
     check mode can show."""
     return [step.name for step in steps(target) if (phase in step.due if due_alone else step.ahead(phase))]

@@ -122,7 +122,7 @@ def expected_records(metadata):
     return {name: counts[name] for name in RECORD_TYPES}
 
 
-def unregistered_replicas(metadata):
+def find_unregistered_replicas(metadata):
     """Return ``{broker id: ["topic-partition"]}`` of brokers that hold replicas but are not registered in ZooKeeper.
 
     The initial copy waits for them forever (``KRaftMigrationDriver`` WAIT_FOR_BROKERS). Topics whose deletion

@@ -11,10 +11,10 @@ from typing import Iterable, Mapping
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 
@@ -69,24 +69,24 @@ def controller_logins(facts: Facts) -> Iterable[Finding]:
         if login:
             silent = map(str, sorted(_alive(facts) - set(login["answered"]))) if not login["errors"] else []
             results[host] = (tuple(login["errors"]), tuple(silent), login.get("untried") or "")
-    for hosts, (errors, silent, untried) in grouped(results).items():
+    for hosts, (errors, silent, untried) in group_by_value(results).items():
         if untried:
             yield Finding(
-                f"the login of {shown(hosts)} to the brokers was not tested: {untried}",
+                f"the login of {format_names(hosts)} to the brokers was not tested: {untried}",
                 "test it on these hosts: run kafka-broker-api-versions.sh with the settings that the controllers will "
                 "have for the inter-broker listener",
                 warns=True,
             )
         elif errors:
             yield Finding(
-                f"{shown(hosts)} cannot log in to the brokers' inter-broker listener with the controllers' settings: "
-                f"{'; '.join(errors)}",
+                f"{format_names(hosts)} cannot log in to the brokers' inter-broker listener with the controllers' "
+                f"settings: {'; '.join(errors)}",
                 "fix the key stores and trust stores on these hosts, or quorumshift_controller_config: controllers "
                 "send LeaderAndIsr and UpdateMetadata to this listener",
             )
         elif silent:
             yield Finding(
-                f"{shown(hosts)} logged in to the brokers, but broker {shown(silent)} did not answer",
+                f"{format_names(hosts)} logged in to the brokers, but broker {format_names(silent)} did not answer",
                 "check whether it runs and what it advertises on the inter-broker listener",
             )
 
@@ -116,11 +116,15 @@ def controller_super_users(facts: Facts) -> Iterable[Finding]:
         )
         return
     own = facts.controller_config.get("super.users")
-    users = [own] if own is not None else [";".join([one.get("super.users", ""), *given]) for one in with_authorizer]
+    users = (
+        [own]
+        if own is not None
+        else [";".join([properties.get("super.users", ""), *given]) for properties in with_authorizer]
+    )
     required = {facts.tool_principal: "this tool's"}
     required[facts.controller_principal if secured else kraft_config.ANONYMOUS] = "the controllers'"
     for principal, whose in required.items():
-        if principal and any(principal not in kraft_config.super_users({"super.users": one}) for one in users):
+        if principal and any(principal not in kraft_config.super_users({"super.users": listed}) for listed in users):
             yield Finding(
                 f"{principal}, {whose} principal, is not a super user on controllers",
                 "add it to quorumshift_controller_super_users: a new quorum has no ACLs",
@@ -158,7 +162,7 @@ def tool_acls(facts: Facts) -> Iterable[Finding]:
         if lacking:
             yield Finding(
                 f"the tool's principal has no {_acl_name(operation)} on {len(lacking)} of {len(rights['topics'])} "
-                f"topics, which it needs to {why}: {shown(lacking)}",
+                f"topics, which it needs to {why}: {format_names(lacking)}",
                 _grant(facts, operation, "--topic '*'"),
             )
 

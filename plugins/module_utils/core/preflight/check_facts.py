@@ -25,14 +25,14 @@ class Facts(NamedTuple):
     tool lacks the right)}}; `controller_config`,
     `controller_super_users`, `stop_timeout_s`: the variables quorumshift_*; `controller_listener`,
     `controller_protocol`: name and security protocol of the controller listener; `controller_principal`: the
-    controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: cluster.topics.rights, None if no broker
+    controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: cluster.topics.read_rights, None if no broker
     answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
-    `lasting`: requests.lasting; `ensemble`: zk_servers.gather; `notifications`: zookeeper.notifications;
+    `lasting`: requests.find_lasting; `ensemble`: zk_servers.collect; `notifications`: zookeeper.count_notifications;
     `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
-    `zookeeper_rights`: zk_rights.gather, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
-    bootstrap servers, for commands; `spark`: spark_host.spark_host.gather with {host, master, heap_mib}, or {host} with
-    `unreachable` or `error`, {} without the verification; `zookeeper_files`: {host of the group zookeeper: {snapshot,
-    zxid} of its newest snapshot, or {msg}}, None without the verification.
+    `zookeeper_rights`: zk_rights.collect, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
+    bootstrap servers, for commands; `spark`: spark_host.spark_host.collect with {host, master, heap_mib}, or {host}
+    with `unreachable` or `error`, {} without the verification; `zookeeper_files`: {host of the group zookeeper:
+    {snapshot, zxid} of its newest snapshot, or {msg}}, None without the verification.
     """
 
     cluster: ClusterFacts
@@ -102,7 +102,7 @@ def partitions_of(node: NodeFacts) -> int:
     return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
 
 
-def grouped(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
+def group_by_value(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
     """Return {hosts: value} of {host: value}: one entry for all hosts with the same value."""
     hosts: dict[Any, list[str]] = {}
     for host, value in sorted(values.items()):

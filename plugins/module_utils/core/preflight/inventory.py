@@ -11,7 +11,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import replicas
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, values_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, own_words, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import (
+    Finding,
+    format_names,
+    quote_last_error,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 MOST_ID = 2**31 - 1
@@ -101,7 +105,7 @@ def same_hosts(facts: Facts) -> Iterable[Finding]:
     several = [names for names in by_host.values() if len(names) > 1]
     for names in several:
         yield Finding(
-            f"{shown(names)} are one host, {facts.cluster['nodes'][names[0]]['hostname']}, with the machine id "
+            f"{format_names(names)} are one host, {facts.cluster['nodes'][names[0]]['hostname']}, with the machine id "
             f"{facts.cluster['nodes'][names[0]]['host']['machine_id']}",
             "keep one name in the inventory. Several brokers or controllers on one host are not supported: give each a "
             "host of its own",
@@ -109,7 +113,7 @@ def same_hosts(facts: Facts) -> Iterable[Finding]:
     for address, names in by_address.items():
         if len(names) > 1 and not any(set(names) <= set(known) for known in several):
             yield Finding(
-                f"{shown(names)} have one address, {address}",
+                f"{format_names(names)} have one address, {address}",
                 "keep one name in the inventory if they are one host. Otherwise correct advertised.listeners, or "
                 "quorumshift_controller_host and quorumshift_controller_port",
             )
@@ -135,7 +139,9 @@ def broker_ids(facts: Facts) -> Iterable[Finding]:
         service = facts.brokers[host].get("service") or {}
         name, running = service.get("name", "the broker"), service.get("active")
         state = service.get("active_state") or ("active" if running else "down")
-        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker)) + own_words(facts.brokers[host])
+        lost = "".join(f"; {text}" for text in replicas.find_lost_with(facts, broker)) + quote_last_error(
+            facts.brokers[host]
+        )
         do = f"find in its log why it has no ZooKeeper session: {name} runs" if running else f"start {name} on {host}"
         yield Finding(
             f"broker {broker} on {host} is not registered in ZooKeeper ({name} is {state}){lost}",
@@ -145,7 +151,7 @@ def broker_ids(facts: Facts) -> Iterable[Finding]:
     for broker in sorted({broker for broker in listed if listed.count(broker) > 1}):
         hosts = sorted(host for host, node in facts.brokers.items() if node.get("node_id") == broker)
         yield Finding(
-            f"{shown(hosts)} have the same broker id, {broker}",
+            f"{format_names(hosts)} have the same broker id, {broker}",
             "keep one name in the inventory if they are one host. Otherwise give each broker a broker.id of its own",
         )
 
@@ -219,7 +225,7 @@ def id_generation(facts: Facts) -> Iterable[Finding]:
     if not generated:
         return
     yield Finding(
-        f"{shown(list(generated))} let ZooKeeper generate their broker ids",
+        f"{format_names(list(generated))} let ZooKeeper generate their broker ids",
         "leave these brokers as they are: the rolling restart writes each broker.id into the properties file. Do not "
         "start a new broker without a broker.id during the migration",
         warns=True,
@@ -229,7 +235,7 @@ def id_generation(facts: Facts) -> Iterable[Finding]:
     taken = [host for host, number in numbers.items() if isinstance(number, int) and number > least]
     if taken:
         yield Finding(
-            f"node ids of {shown(taken)} are above {least}, in the range of broker ids that ZooKeeper generates",
+            f"node ids of {format_names(taken)} are above {least}, in the range of broker ids that ZooKeeper generates",
             f"choose unused ids up to {least}: ZooKeeper may give a controller's id to a new broker",
         )
 
@@ -249,18 +255,18 @@ def versions(facts: Facts) -> Iterable[Finding]:
         mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
         yield Finding(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes must run one release")
     for version in sorted(known):
-        yield from _unfit(version)
+        yield from _explain_unfit(version)
     for host, node in sorted(facts.brokers.items()):
         runs = facts.running.get(host)
         if runs is None or node.get("running") not in (phase.ZK, "zk_migration"):
             continue  # another check reports it
         value = runs.get("inter.broker.protocol.version")
         if value is not None:
-            release = releases.release(node.get("version") or "")
-            if release == releases.WANTED and releases.protocol(value) != release:
+            release = releases.parse_release(node.get("version") or "")
+            if release == releases.WANTED and releases.parse_protocol(value) != release:
                 yield Finding(
                     f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
-                    f"set it to {releases.written(release)} on every broker and restart them one by one: the "
+                    f"set it to {releases.format_release(release)} on every broker and restart them one by one: the "
                     "controllers' metadata.version must equal it",
                 )
         elif not runs.get("denied"):
@@ -276,21 +282,21 @@ def versions(facts: Facts) -> Iterable[Finding]:
             )
 
 
-def _unfit(version: str) -> Iterable[Finding]:
-    release = releases.release(version)
+def _explain_unfit(version: str) -> Iterable[Finding]:
+    release = releases.parse_release(version)
     if release is None:
         yield Finding(
-            f"Kafka {version} is installed, {releases.kind(version)}",
+            f"Kafka {version} is installed, {releases.describe_kind(version)}",
             f"install {releases.SUPPORTED}: another build may write metadata records of its own, which the tool cannot "
             "compare",
         )
     elif release > releases.WANTED:
         yield Finding(
-            f"Kafka {releases.explained(version)} is installed: it has no ZooKeeper",
+            f"Kafka {releases.describe_version(version)} is installed: it has no ZooKeeper",
             f"migrate with {releases.SUPPORTED}, and upgrade afterwards",
         )
     elif release < releases.WANTED:
         yield Finding(
-            f"Kafka {releases.explained(version)} is installed",
+            f"Kafka {releases.describe_version(version)} is installed",
             f"upgrade every node to {releases.SUPPORTED} first: it is the last release with ZooKeeper",
         )

@@ -15,11 +15,11 @@ from typing import Iterable, Mapping
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     values_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.zookeeper import is_loopback
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
@@ -67,7 +67,7 @@ def targets(host: str, nodes: Mapping[str, NodeFacts], connect: str | None = Non
     return addresses
 
 
-def not_begun(nodes: Mapping[str, Mapping]) -> bool:
+def is_not_begun(nodes: Mapping[str, Mapping]) -> bool:
     """Return whether every broker that was read still starts in plain ZooKeeper mode."""
     modes = [(node.get("file") or {}).get("mode") for node in nodes.values() if node["role"] == "broker"]
     return all(mode in ("zk", None) for mode in modes)
@@ -84,11 +84,11 @@ def reachability(facts: Facts) -> Iterable[Finding]:
             target
             for target in connections.get("failed") or []
             if target["to"] not in dead
-            and not (target["reason"] == "refused" and _not_started(facts, target))
+            and not (target["reason"] == "refused" and _is_not_started(facts, target))
             # a loopback address on a controller: the check `zookeeper` reports it
             and not (target["kind"] == "zookeeper" and node["role"] == "controller" and is_loopback(target["address"]))
         ]
-    yield from unanswered(failed, tried)
+    yield from find_unanswered(failed, tried)
     for host, node in sorted(facts.cluster["nodes"].items()):
         reason, broker = node.get("running_reason"), node["role"] == "broker"
         in_use = ((node.get("paths") or {}).get("listen") or {}).get("error")  # see `controller_ports`
@@ -101,7 +101,7 @@ def reachability(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _not_started(facts: Facts, target: Mapping) -> bool:
+def _is_not_started(facts: Facts, target: Mapping) -> bool:
     """Return whether the target is a controller that does not run yet."""
     node = facts.cluster["nodes"].get(target["to"]) or {}
     return target["kind"] == "controller" and not (node.get("service") or {}).get("active")
@@ -120,9 +120,9 @@ def own_zookeeper(facts: Facts) -> Iterable[Finding]:
         # Where no server is reached, the check `reachability` reports it.
         if found.get("own_zookeeper") and not (failed and len(failed) == (found.get("tried") or {}).get("zookeeper")):
             errors[host] = found["own_zookeeper"]
-    for hosts, error in grouped(errors).items():
+    for hosts, error in group_by_value(errors).items():
         yield Finding(
-            f"a restart on {shown(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
+            f"a restart on {format_names(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
             _PEM if "is not a PEM file" in error else _READABLE,
         )
 
@@ -138,7 +138,7 @@ _READABLE = (
 )
 
 
-def unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[str, int]]) -> Iterable[Finding]:
+def find_unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[str, int]]) -> Iterable[Finding]:
     """Yield the failed connections, grouped; `failed` and `tried` ({kind: count}) by host as node_facts returns them.
 
     A host that reaches some servers of the ZooKeeper ensemble gets a warning.
@@ -150,19 +150,19 @@ def unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[
             if targets:
                 failures[host] = (
                     kind == "zookeeper" and len(targets) < tried[host].get(kind, 0),
-                    tuple(_named(target) for target in targets),
+                    tuple(_name_target(target) for target in targets),
                     tuple(sorted({target["error"] for target in targets})),
                     all(target["reason"] == "refused" for target in targets),
                 )
-        for hosts, (some, names, errors, refused) in grouped(failures).items():
+        for hosts, (some, names, errors, refused) in group_by_value(failures).items():
             yield Finding(
-                f"{shown(hosts)} cannot connect to {what} {shown(names)}: {'; '.join(errors)}",
+                f"{format_names(hosts)} cannot connect to {what} {format_names(names)}: {'; '.join(errors)}",
                 f"start the server there or read its log. If it runs, {_DO[kind]}" if refused else _DO[kind],
                 warns=some,
             )
 
 
-def _named(target: Mapping) -> str:
+def _name_target(target: Mapping) -> str:
     return target["to"] if target["to"] == target["address"] else f"{target['to']} ({target['address']})"
 
 

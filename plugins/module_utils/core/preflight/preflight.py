@@ -56,12 +56,12 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
             severity = "warns" if finding.warns else check.severity
             common = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
             reason = waived.get(check.id) if severity == "warns" else None
-            seen = message_ids.without(finding.seen)  # one id: the check's
+            seen = message_ids.strip_ids(finding.seen)  # one id: the check's
             findings.append({**common, "seen": seen, "do": finding.do, "waived": reason})
     return findings
 
 
-def ran(facts: Facts) -> list[str]:
+def ids_with_facts(facts: Facts) -> list[str]:
     """Return the ids of the checks that had facts of their subject. Without the verification, none is of Spark."""
     of_spark = ("spark", "spark_executors", "spark_room", "spark_paths")
     without: tuple[str, ...] = of_spark
@@ -85,7 +85,7 @@ def _findings(check: Check, facts: Facts) -> list[Finding]:
         ]
 
 
-def unfit(waived: Mapping[str, str]) -> list[str]:
+def check_waivers(waived: Mapping[str, str]) -> list[str]:
     """Return why quorumshift_waive is invalid, as sentences."""
     known = {check.id for check in CHECKS}
     unknown = [f"{name} is not a check" for name in sorted(waived) if name not in known]

@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Partition, Topics
 
 FRESH_S = 60  # a topic created within this time before its hosts were read may have had another id then
@@ -30,7 +30,7 @@ def partitions(facts: Facts) -> Iterable[Finding]:
         yield Finding(trouble, do)
 
 
-def lost_with(facts: Facts, broker: int) -> list[str]:
+def find_lost_with(facts: Facts, broker: int) -> list[str]:
     """Return the problems of partitions with a replica on a dead broker, as sentences."""
     topics = facts.cluster.get("topics") or {}
     if not topics.get("reached"):
@@ -43,7 +43,7 @@ def lost_with(facts: Facts, broker: int) -> list[str]:
 
 
 def _excused(facts: Facts) -> dict[str, str]:
-    return cluster_health.unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
+    return cluster_health.find_unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
 
 
 def _with_dead_in_sync(topics: Topics, dead: set) -> Topics:
@@ -90,7 +90,7 @@ def throttles(facts: Facts) -> Iterable[Finding]:
         for kind, entities in facts.metadata["configs"].items()
         for name, values in entities.items()
     }
-    found = reassignment.left_throttles(configs, facts.bootstrap)
+    found = reassignment.report_left_throttles(configs, facts.bootstrap)
     if found:
         seen, do, slow = found
         yield Finding(f"replication is throttled: {seen}", do, warns=not slow)
@@ -100,11 +100,11 @@ def dead_replicas(facts: Facts) -> Iterable[Finding]:
     """Yield the brokers that hold replicas and are not registered: the initial copy waits for them forever."""
     if facts.metadata is None:
         return  # the check `zookeeper` reports it
-    for broker, names in zk_metadata.unregistered_replicas(facts.metadata).items():
+    for broker, names in zk_metadata.find_unregistered_replicas(facts.metadata).items():
         if int(broker) in facts.dead:
             continue
         yield Finding(
-            f"broker {broker} holds replicas but is not registered in ZooKeeper: {shown(names)}",
+            f"broker {broker} holds replicas but is not registered in ZooKeeper: {format_names(names)}",
             "start the broker, or reassign its replicas: the initial copy waits for it forever",
         )
 
@@ -121,7 +121,7 @@ def partition_metadata(facts: Facts) -> Iterable[Finding]:
         left = [name for directory in node.get("log_dirs") or [] for name in directory.get("stray") or []]
         if left:
             yield Finding(
-                f"{host} has old -stray directories: {shown(left)}",
+                f"{host} has old -stray directories: {format_names(left)}",
                 "check whether you need their content, then move them away: new ones must be visible after the "
                 "rolling restart",
                 warns=True,
@@ -166,30 +166,31 @@ def _directories(host: str, held: Mapping, assigned: _Assigned) -> Iterable[Find
     rewrite = "restart the broker in plain ZooKeeper mode, which writes the file for each partition assigned to it"
     if errors:
         yield Finding(
-            f"{host}: {shown(errors, 2)}",
+            f"{host}: {format_names(errors, 2)}",
             f"remove the file and {rewrite}. Otherwise the broker marks the log directory as failed at its next start",
         )
     if without:
         yield Finding(
-            f"{host} has directories without partition.metadata: {shown(without)}",
+            f"{host} has directories without partition.metadata: {format_names(without)}",
             f"{rewrite}. Move away each directory that still has no file: in migration mode the broker fails on it, in "
             "KRaft mode it renames it to -stray",
         )
     if names["wrong"]:
         yield Finding(
-            f"{host} has partitions with another topic id than ZooKeeper's: {shown(names['wrong'])}",
+            f"{host} has partitions with another topic id than ZooKeeper's: {format_names(names['wrong'])}",
             "check that each partition is in sync on another broker, stop this broker, move the directories away and "
             "start it: it replicates them again. In migration or KRaft mode it renames them to -stray, and a partition "
             "without another replica starts empty",
         )
     if held["twice"]:
         yield Finding(
-            f"{host} has partitions in two log directories: {shown(held['twice'])}",
+            f"{host} has partitions in two log directories: {format_names(held['twice'])}",
             "stop the broker and move away the older directory of each: with both the broker does not start again",
         )
     if names["stray"]:
         yield Finding(
-            f"{host} has directories of partitions that ZooKeeper does not assign to it: {shown(names['stray'])}",
+            f"{host} has directories of partitions that ZooKeeper does not assign to it: "
+            f"{format_names(names['stray'])}",
             "check what they are and move them away, unless the partitions were deleted or moved just now: in "
             "migration or KRaft mode the broker renames them to -stray",
             warns=True,

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks of requests that ZooKeeper's controller completes within moments on a healthy cluster.
 
-Clients send them all the time, so a request that is seen once is no finding. `under_way` returns the requests of one
-read; the checks report the requests that every read has shown while the module waited (Facts.lasting).
+Clients send them all the time, so a request that is seen once is no finding. `find_under_way` returns the requests of
+one read; the checks report the requests that every read has shown while the module waited (Facts.lasting).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 
 CHECKS = DELETIONS, ELECTIONS, STATES = "deletions", "elections", "partition_states"
 
 
-def under_way(facts: Facts) -> dict[str, list[str]]:
+def find_under_way(facts: Facts) -> dict[str, list[str]]:
     """Return {check id: sorted topics or partitions} of the requests that are not completed."""
     if facts.metadata is None:
         return {}
@@ -36,9 +36,9 @@ def under_way(facts: Facts) -> dict[str, list[str]]:
     }
 
 
-def lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
-    """Return `under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
-    now = under_way(facts)
+def find_lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
+    """Return `find_under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
+    now = find_under_way(facts)
     if before is None:
         return now
     return {check: [name for name in names if name in set(before.get(check, ()))] for check, names in now.items()}
@@ -48,7 +48,7 @@ def deletions(facts: Facts) -> Iterable[Finding]:
     """Yield the pending topic deletions: the initial copy leaves these topics out, their files stay as -stray."""
     for names in _lasting(facts, DELETIONS):
         yield Finding(
-            f"the deletion of {shown(names)} does not complete",
+            f"the deletion of {format_names(names)} does not complete",
             "start the broker that is down and holds a replica. The initial copy leaves the topic out, and its "
             "directories stay on the disks, renamed to -stray",
         )
@@ -58,7 +58,8 @@ def elections(facts: Facts) -> Iterable[Finding]:
     """Yield the pending elections of preferred leaders: the initial copy leaves them out."""
     for names in _lasting(facts, ELECTIONS):
         yield Finding(
-            f"/admin/preferred_replica_election requests elections of {shown(names)}, but no controller starts them",
+            f"/admin/preferred_replica_election requests elections of {format_names(names)}, but no controller starts "
+            "them",
             "check the controller's log, or delete the znode and request the elections again: kafka-leader-election.sh",
         )
 
@@ -67,7 +68,7 @@ def partition_states(facts: Facts) -> Iterable[Finding]:
     """Yield the partitions without a state: KRaft's controllers drop changes that contain one."""
     for names in _lasting(facts, STATES):
         yield Finding(
-            f"ZooKeeper has no partition state of {shown(names)}: no leader was ever elected",
+            f"ZooKeeper has no partition state of {format_names(names)}: no leader was ever elected",
             "start a broker of the replica list, or delete the topic",
         )
 

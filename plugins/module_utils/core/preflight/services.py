@@ -11,10 +11,10 @@ from typing import Iterable
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     partitions_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 
 # A stop moves leaders away, then flushes and closes all logs. The estimate gives 180 s, as in Confluent's unit, for
 # 4000 partitions, the usual limit of one broker.
@@ -35,25 +35,26 @@ _RAISE = {
 def platform(facts: Facts) -> Iterable[Finding]:
     """Yield the hosts without what restarts and gate tokens need: Linux with systemd, /proc and a clock since boot."""
     hosts = {name: node["host"] for name, node in facts.cluster["nodes"].items() if node.get("host")}
-    for names, (system, manager, error) in grouped(
+    for names, (system, manager, error) in group_by_value(
         {name: (host["system"], host["first_process"], host["systemd"]) for name, host in hosts.items()}
     ).items():
         if system != "Linux":
             yield Finding(
-                f"{shown(names)} runs {system}", "use hosts with Linux and systemd: the tool supports no other system"
+                f"{format_names(names)} runs {system}",
+                "use hosts with Linux and systemd: the tool supports no other system",
             )
         elif error:
             yield Finding(
-                f"systemd cannot be used on {shown(names)}: {error} (process 1 is {manager or 'not visible'})",
+                f"systemd cannot be used on {format_names(names)}: {error} (process 1 is {manager or 'not visible'})",
                 "use hosts on which systemd runs Kafka, and log in as root or with become. The tool supports no other "
                 "service manager, such as SysV init, OpenRC, runit or supervisord: it masks services and starts its "
                 "restart worker as a unit",
             )
     clocks = {name: (facts.cluster["nodes"][name].get("clock") or {}).get("error") for name in hosts}
-    for names, error in grouped(clocks).items():
+    for names, error in group_by_value(clocks).items():
         if error and hosts[names[0]]["system"] == "Linux":
             yield Finding(
-                f"{shown(names)} cannot time a gate token: {error}",
+                f"{format_names(names)} cannot time a gate token: {error}",
                 "mount /proc on these hosts, let the login read it, and use a Python with this clock: "
                 "`python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'` shows it",
             )
@@ -136,19 +137,19 @@ def stop_timeouts(facts: Facts) -> Iterable[Finding]:
         limit = timespan_s(service.get("timeout_stop", ""))
         if limit is not None:
             limits[host] = (service["name"], limit)
-    for hosts, (name, limit) in grouped(limits).items():
+    for hosts, (name, limit) in group_by_value(limits).items():
         partitions = max(partitions_of(facts.cluster["nodes"][host]) for host in hosts)
         needed = round(STOP_S + STOP_S_PER_PARTITION * partitions) if partitions else CONTROLLER_STOP_S
         if limit < needed:
             yield Finding(
-                f"systemd kills {name} of {shown(hosts)} {limit:g} s after a stop request; a stop with {partitions} "
-                f"partitions can take {needed} s",
+                f"systemd kills {name} of {format_names(hosts)} {limit:g} s after a stop request; a stop with "
+                f"{partitions} partitions can take {needed} s",
                 f"set TimeoutStopSec={max(needed, 180)} in a drop-in (systemctl edit {shlex.quote(name)}): a killed "
                 "broker recovers its logs for a long time, and its registration stays in ZooKeeper",
             )
         elif facts.stop_timeout_s and facts.stop_timeout_s < limit < float("inf"):
             yield Finding(
-                f"systemd gives {name} of {shown(hosts)} {limit:g} s to stop, quorumshift_stop_timeout_s is "
+                f"systemd gives {name} of {format_names(hosts)} {limit:g} s to stop, quorumshift_stop_timeout_s is "
                 f"{facts.stop_timeout_s:g}",
                 f"set quorumshift_stop_timeout_s to {limit:g}: otherwise the restart fails before systemd kills the "
                 "process",
@@ -165,9 +166,9 @@ def restarts(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.cluster["nodes"].items()
         if (node.get("service") or {}).get("restart") in ("always", "on-failure")
     }
-    for hosts, (name, value) in grouped(again).items():
+    for hosts, (name, value) in group_by_value(again).items():
         yield Finding(
-            f"{name} of {shown(hosts)} has Restart={value}",
+            f"{name} of {format_names(hosts)} has Restart={value}",
             f"set Restart=no in a drop-in for the migration (systemctl edit {shlex.quote(name)}). Otherwise "
             "systemd repeats a failed start, and the rolling restart stops only after quorumshift_start_timeout_s",
         )
@@ -180,9 +181,9 @@ def enabled(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.cluster["nodes"].items()
         if (node.get("service") or {}).get("unit_file_state") == "disabled"
     }
-    for hosts, name in grouped(off).items():
+    for hosts, name in group_by_value(off).items():
         yield Finding(
-            f"{name} of {shown(hosts)} is not enabled: after a reboot it stays down",
+            f"{name} of {format_names(hosts)} is not enabled: after a reboot it stays down",
             f"enable it, unless something else starts it: systemctl enable {shlex.quote(name)}",
         )
 

@@ -10,10 +10,10 @@ from typing import Iterable, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import PASSWORD_MECHANISMS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
@@ -29,7 +29,7 @@ def agreement(facts: Facts) -> Iterable[Finding]:
         for host, node in facts.brokers.items()
     }
     zookeeper_mode = {host: properties for host, properties in values.items() if "zookeeper.connect" in properties}
-    for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
+    for key, by_host in kraft_config.find_disagreements(zookeeper_mode).items():
         if key in facts.controller_config:
             continue
         secret = any(str(value).startswith(PREFIX) for value in by_host.values())
@@ -45,19 +45,21 @@ def overrides(facts: Facts) -> Iterable[Finding]:
     """Yield the keys of quorumshift_controller_config whose value differs from the brokers' common value."""
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
-        of_brokers = {config_values.comparable(key, properties[key]) for properties in values if key in properties}
-        if config_values.comparable(key, str(own)) in of_brokers:
+        of_brokers = {
+            config_values.comparable_value(key, properties[key]) for properties in values if key in properties
+        }
+        if config_values.comparable_value(key, str(own)) in of_brokers:
             continue
         if key == "zookeeper.connect":
             yield from _another_connect(facts, str(own))
             continue
-        if not kraft_config.taken_from_brokers(key) or len(of_brokers) != 1:
+        if not kraft_config.is_taken_from_brokers(key) or len(of_brokers) != 1:
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
             if lost:
                 yield Finding(
-                    f"super.users of quorumshift_controller_config lacks {shown(lost)}, which the brokers have",
+                    f"super.users of quorumshift_controller_config lacks {format_names(lost)}, which the brokers have",
                     "remove the key: the tool joins the brokers' super users and quorumshift_controller_super_users",
                 )
             continue
@@ -74,7 +76,9 @@ def _another_connect(facts: Facts, own: str) -> Iterable[Finding]:
     """Yield a connect string of controllers that is neither the brokers' nor quorumshift_zookeeper_connect, through
     which this tool has read the brokers' cluster id and registrations."""
     read = str(facts.zookeeper.get("connect") or "no server")
-    same = config_values.comparable("zookeeper.connect", own) == config_values.comparable("zookeeper.connect", read)
+    same = config_values.comparable_value("zookeeper.connect", own) == config_values.comparable_value(
+        "zookeeper.connect", read
+    )
     if not (same and facts.zookeeper.get("reached")):
         yield Finding(
             f"zookeeper.connect of quorumshift_controller_config is {own}, this tool reads ZooKeeper at {read}",
@@ -156,7 +160,7 @@ def _enabled(facts: Facts) -> list[str]:
     sources = [facts.controller_config, *(values_of(node) for _host, node in sorted(facts.brokers.items()))]
     keys = (_enabled_key(facts), "sasl.enabled.mechanisms")
     found = next((source[key] for key in keys for source in sources if key in source), "GSSAPI")
-    return config_values.items(str(found))
+    return config_values.split_items(str(found))
 
 
 def listeners(facts: Facts) -> Iterable[Finding]:
@@ -196,13 +200,13 @@ def running_config(facts: Facts) -> Iterable[Finding]:
             for key, value in sorted(values_of(node).items())
             if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
-            and key not in {one["key"] for one in (node.get("file") or {}).get("variables") or []}
+            and key not in {variable["key"] for variable in (node.get("file") or {}).get("variables") or []}
             and runs.get(key) is not None
-            and config_values.comparable(key, runs[key]) != config_values.comparable(key, value)
+            and config_values.comparable_value(key, runs[key]) != config_values.comparable_value(key, value)
         ]
         if differing:
             yield Finding(
-                f"the properties file of {host} differs from the running config: {shown(differing, 3)}",
+                f"the properties file of {host} differs from the running config: {format_names(differing, 3)}",
                 "restart the broker, or undo the change: otherwise the rolling restart applies it",
             )
 
@@ -213,32 +217,32 @@ def config_providers(facts: Facts) -> Iterable[Finding]:
     for host, node in sorted(facts.cluster["nodes"].items()):
         role = node["role"]
         of_file, of_future = (node.get("file") or {}).get("variables"), (node.get("paths") or {}).get("variables")
-        for one in (of_file if role == "broker" else of_future) or []:
-            what = f"{one['variable']} of {one['key']}"
-            if one["key"] in kraft_config.READ_AS_TEXT:
+        for variable in (of_file if role == "broker" else of_future) or []:
+            what = f"{variable['variable']} of {variable['key']}"
+            if variable["key"] in kraft_config.READ_AS_TEXT:
                 found["text"].setdefault((what, ""), []).append(host)
-            elif one["foreign"]:
-                found["foreign"].setdefault((what, one["foreign"]), []).append(host)
-            elif one["why"]:
-                found[role].setdefault((what, one["why"]), []).append(host)
+            elif variable["foreign"]:
+                found["foreign"].setdefault((what, variable["foreign"]), []).append(host)
+            elif variable["why"]:
+                found[role].setdefault((what, variable["why"]), []).append(host)
     for (what, _why), hosts in found["text"].items():
         yield Finding(
-            f"{what} on {shown(hosts)} is a variable, and this tool reads this key as text",
+            f"{what} on {format_names(hosts)} is a variable, and this tool reads this key as text",
             "write the value itself into the properties file: the tool compares and edits it",
         )
     for (what, why), hosts in found["broker"].items():
         yield Finding(
-            f"{what} cannot be resolved on {shown(hosts)}: {why}",
+            f"{what} cannot be resolved on {format_names(hosts)}: {why}",
             "correct what it names, or its rights, before the next restart of these brokers",
         )
     for (what, why), hosts in found["controller"].items():
         yield Finding(
-            f"controllers take {what} from the brokers, and it cannot be resolved on {shown(hosts)}: {why}",
+            f"controllers take {what} from the brokers, and it cannot be resolved on {format_names(hosts)}: {why}",
             "copy what it names to these hosts, or set the key in quorumshift_controller_config",
         )
     for (what, name), hosts in found["foreign"].items():
         yield Finding(
-            f"{what} on {shown(hosts)} needs the config provider {name}",
+            f"{what} on {format_names(hosts)} needs the config provider {name}",
             "add its jar to the class path of every controller, and its access: otherwise no controller starts",
             warns=True,
         )
@@ -249,7 +253,7 @@ def topic_policies(facts: Facts) -> Iterable[Finding]:
     for key in _TOPIC_POLICIES:
         for hosts, name in _brokers_by_value(facts, key):
             yield Finding(
-                f"{key} of {shown(hosts)} is {name}",
+                f"{key} of {format_names(hosts)} is {name}",
                 "add its jar to the class path of every controller: otherwise the controller does not start. For "
                 "incremental changes a policy receives other input there (KIP-1252)",
             )
@@ -259,7 +263,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
     """Yield the control plane listeners, which KRaft does not have."""
     for hosts, name in _brokers_by_value(facts, "control.plane.listener.name"):
         yield Finding(
-            f"{shown(hosts)} has control.plane.listener.name={name}",
+            f"{format_names(hosts)} has control.plane.listener.name={name}",
             "no action before the migration: the restart in KRaft mode removes the key, and the listener stays unused. "
             "Close its port in the firewall afterwards",
         )
@@ -268,7 +272,7 @@ def control_plane(facts: Facts) -> Iterable[Finding]:
 def _brokers_by_value(facts: Facts, key: str) -> Iterable[tuple[Sequence[str], str]]:
     """Return the brokers that set `key`, grouped by value: (hosts, value)."""
     values = {host: config_values.get(values_of(node), key) for host, node in facts.brokers.items()}
-    return grouped({host: value for host, value in values.items() if value}).items()
+    return group_by_value({host: value for host, value in values.items() if value}).items()
 
 
 def self_healer(facts: Facts) -> Iterable[Finding]:
@@ -280,7 +284,7 @@ def self_healer(facts: Facts) -> Iterable[Finding]:
     )
     if hosts:
         yield Finding(
-            f"{shown(hosts)} reports to Cruise Control",
+            f"{format_names(hosts)} reports to Cruise Control",
             "pause its self-healing and its proposals until the migration is finalized: a reassignment closes the "
             "gates, and Cruise Control takes a restarting broker for a failed one",
         )

@@ -9,8 +9,8 @@ import re
 import shlex
 from typing import Iterable, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, grouped
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, group_by_value
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
     parse_zookeeper_connect,
@@ -125,7 +125,7 @@ def _java(seen: Mapping) -> Iterable[Finding]:
             f"run there: {_INSTALL_JAVA}. Or name another one: "
             f"quorumshift_spark_submit: [env, JAVA_HOME=DIR, {command['program']}]",
         )
-    elif _major(java["version"]) < OLDEST_JAVA:
+    elif _parse_major(java["version"]) < OLDEST_JAVA:
         yield Finding(
             f"{name} has Java {java['version']}{where}, Spark {SPARK_RELEASE} needs {OLDEST_JAVA} or newer",
             f"run there: {_INSTALL_JAVA}. Then set JAVA_HOME: "
@@ -145,7 +145,7 @@ def _java(seen: Mapping) -> Iterable[Finding]:
         )
 
 
-def _major(version: str) -> int:
+def _parse_major(version: str) -> int:
     """Return 8 of `1.8.0_402`, 17 of `17.0.15` and 25 of `25-ea`."""
     found = re.match(r"(?:1\.)?(\d+)", version)
     return int(found.group(1)) if found else 0
@@ -162,7 +162,7 @@ def _python(seen: Mapping) -> Iterable[Finding]:
         missing = python["missing"]
         (first, *_others) = missing.values()
         yield Finding(
-            f"{python['path']} on {name} cannot import {shown(sorted(missing))}: {first}",
+            f"{python['path']} on {name} cannot import {format_names(sorted(missing))}: {first}",
             f"run there: {_pip(seen, sorted(missing))}. Or set quorumshift_spark_python to another Python",
         )
 
@@ -188,20 +188,20 @@ def room(facts: Facts) -> Iterable[Finding]:
             "lower the heap: quorumshift_spark_options: [--driver-memory, 512m]",
             warns=free >= heap,
         )
-    for one in seen["directories"]:
-        where = f"{one['path']} on {name}"
-        if one["error"]:
+    for directory in seen["directories"]:
+        where = f"{directory['path']} on {name}"
+        if directory["error"]:
             yield Finding(
-                f"{where} cannot hold files of the verification: {one['error']}",
-                f"correct that: `ls -ld {one['path']}` shows its state. Spark's own files can be in another directory: "
-                "quorumshift_spark_options: [--conf, spark.local.dir=DIR]",
+                f"{where} cannot hold files of the verification: {directory['error']}",
+                f"correct that: `ls -ld {directory['path']}` shows its state. Spark's own files can be in another "
+                "directory: quorumshift_spark_options: [--conf, spark.local.dir=DIR]",
             )
-        elif one["free_mib"] < ADVISED_FREE_MIB:
+        elif directory["free_mib"] < ADVISED_FREE_MIB:
             yield Finding(
-                f"{where} has {one['free_mib']} MiB free, a verification needs {LEAST_FREE_MIB} MiB, of a large "
+                f"{where} has {directory['free_mib']} MiB free, a verification needs {LEAST_FREE_MIB} MiB, of a large "
                 f"cluster {ADVISED_FREE_MIB} MiB",
-                f"make room there: `df -h {one['path']}` shows the file system",
-                warns=one["free_mib"] >= LEAST_FREE_MIB,
+                f"make room there: `df -h {directory['path']}` shows the file system",
+                warns=directory["free_mib"] >= LEAST_FREE_MIB,
             )
     for path in seen["unreadable"]:
         yield Finding(
@@ -224,14 +224,14 @@ def connections(facts: Facts) -> Iterable[Finding]:
             if target["kind"] == kind and target["to"] not in dead and not _is_down(facts, target)
         ]
         some = kind == "zookeeper" and len(failed) < seen["tried"].get(kind, 0) if failed else False
-        for names, error in grouped({_named(target): target["error"] for target in failed}).items():
-            first, *_others = (target for target in failed if _named(target) == names[0])
+        for names, error in group_by_value({_name_target(target): target["error"] for target in failed}).items():
+            first, *_others = (target for target in failed if _name_target(target) == names[0])
             port = (
                 f"open the port for {seen['host']}, or set quorumshift_spark_host to a host that reaches it. Test it "
             )
             port += f"there: nc -vz {' '.join(first['address'].rsplit(':', 1))}"
             yield Finding(
-                f"the Spark host {seen['host']} cannot connect to {what} {shown(list(names))}: {error}",
+                f"the Spark host {seen['host']} cannot connect to {what} {format_names(list(names))}: {error}",
                 f"start the server there or read its log. If it runs, {port}" if first["reason"] == "refused" else port,
                 warns=some,
             )
@@ -246,7 +246,7 @@ def _is_down(facts: Facts, target: Mapping) -> bool:
     )
 
 
-def _named(target: Mapping) -> str:
+def _name_target(target: Mapping) -> str:
     return target["to"] if target["to"] == target["address"] else f"{target['to']} ({target['address']})"
 
 

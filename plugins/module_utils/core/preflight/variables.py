@@ -18,7 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
     Security,
     SecurityError,
@@ -127,7 +127,7 @@ class Given:
         """Return the hosts that have a value in parentheses, nothing if all have it."""
         if set(hosts) == set(self.hosts):
             return ""
-        return f" ({shown([host if host != CONTROL_NODE else 'the control node' for host in hosts])})"
+        return f" ({format_names([host if host != CONTROL_NODE else 'the control node' for host in hosts])})"
 
     def names(self) -> list[str]:
         """Return the names of all variables with one of the prefixes, and of those that seem to have one."""
@@ -143,7 +143,7 @@ def is_own(name: str) -> bool:
     return first[:1] == "q" and difflib.SequenceMatcher(None, first, ALWAYS.rstrip("_")).ratio() >= ALIKE
 
 
-def problems(
+def find_problems(
     given: Given,
     specs: Mapping[str, Mapping],
     cluster_wide: Collection[str],
@@ -187,8 +187,8 @@ def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     both = sorted(set(given.brokers) & set(given.controllers))
     if both:
         yield Problem(
-            f"{shown(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its own: "
-            "KIP-866 has no combined mode."
+            f"{format_names(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its "
+            "own: KIP-866 has no combined mode."
         )
     odd = [host for host in given.hosts if re.search(r"[\s,;]", host)]
     if odd:
@@ -260,7 +260,7 @@ def _values(
             try:
                 converted = convert(spec, value)
             except (TypeError, ValueError) as error:
-                wrong = f"{_seen(spec, value)}{_reason(spec, error)}"
+                wrong = f"{_format_value(spec, value)}{_reason(spec, error)}"
                 yield Problem(f"{name}{given.of(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity)
                 continue
             choices = spec.get("choices")
@@ -269,7 +269,9 @@ def _values(
                 if wrong not in choices:
                     near = difflib.get_close_matches(str(wrong), list(map(str, choices)), 1, 0.6)
                     meant = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(filter(None, choices))}."
-                    yield Problem(f"{name}{given.of(hosts)}: {_seen(spec, wrong)}no such choice. {meant}", severity)
+                    yield Problem(
+                        f"{name}{given.of(hosts)}: {_format_value(spec, wrong)}no such choice. {meant}", severity
+                    )
             if choices and chosen == []:
                 yield Problem(
                     f"{name}{given.of(hosts)} is empty. Use {' or '.join(choices)}, or leave it out.", severity
@@ -290,14 +292,14 @@ def _forms(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mappin
             if value in (None, "") or isinstance(value, Unreadable):
                 continue
             try:
-                wrong = _unfit(name, spec, convert(spec, value))
+                wrong = _explain_unfit(name, spec, convert(spec, value))
             except (TypeError, ValueError):
                 continue  # the check of the values reports it
             if wrong:
                 yield Problem(f"{name}{given.of(hosts)}: {wrong}.", "stops" if name in _TO_READ else "fails")
 
 
-def _unfit(name: str, spec: Mapping, value: Any) -> str:
+def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
     """Return what is wrong with a value of the right type, "" if nothing is."""
     if spec.get("type") in _NUMBERS:
         least, most = int(name == _PORT), _MOST.get(name, math.inf)
@@ -314,15 +316,15 @@ def _unfit(name: str, spec: Mapping, value: Any) -> str:
     if name == "quorumshift_controller_listener" and not re.fullmatch(r"[\w.-]+", value):
         return f"{value!r} is no name of a listener. Write one name, as CONTROLLER"
     if name == "quorumshift_waive":
-        wrong = "; ".join(preflight.unfit(value))
+        wrong = "; ".join(preflight.check_waivers(value))
         return f"{wrong}. Write the id of a check with the reason, as {{QS-CHECK-049: known}}" if wrong else ""
     if name == "reassign_add" and value != LEAST_LOADED and not (value.isascii() and value.isdigit()):
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
-    if name == "upgrade_to" and releases.release(value) is None:
+    if name == "upgrade_to" and releases.parse_release(value) is None:
         return f"{value!r} is no version of Kafka. Write all of it, as 3.9.1 or 7.9.0-ccs"
     if name in ("zk_migrate_destination_servers", "zk_migrate_source_servers"):
         # Those of the source are as in its zoo.cfg, with role and client port
-        address = zk_observer.Member if name == "zk_migrate_destination_servers" else zk_observer.member
+        address = zk_observer.Member if name == "zk_migrate_destination_servers" else zk_observer.parse_member
         texts = {key: str(own).strip() for key, own in value.items() if own}
         odd = [f"{key}: {own}" for key, own in texts.items() if not _SERVER.fullmatch(address(own).address)]
         if odd:
@@ -336,18 +338,18 @@ def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[st
         elsewhere = sorted({host for _value, hosts in given.values(name) for host in hosts} - {CONTROL_NODE})
         if name not in own and elsewhere:
             yield Problem(
-                f"{name} is set for {shown(elsewhere)}, but not for the control node, which needs it. Set it in the "
-                "inventory's group all.",
+                f"{name} is set for {format_names(elsewhere)}, but not for the control node, which needs it. Set it in "
+                "the inventory's group all.",
                 "stops" if specs[name].get("required") else "fails",
             )
         elif specs[name].get("required") and own.get(name) in (None, "", []):
-            yield Problem(_unset(name, specs), "stops")
+            yield Problem(_explain_unset(name, specs), "stops")
         elif name in own:
             other = [host for value, hosts in given.values(name) if value != own[name] for host in hosts]
             if other:
                 yield Problem(
-                    f"{name} has another value for {shown(other)} than for the control node. One value is for the "
-                    "whole cluster. Set it in the inventory's group all alone.",
+                    f"{name} has another value for {format_names(other)} than for the control node. One value is for "
+                    "the whole cluster. Set it in the inventory's group all alone.",
                     "warns",  # most are read on the control node alone
                 )
 
@@ -356,7 +358,7 @@ def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterabl
     own = given.hosts.get(CONTROL_NODE, {})
     for name in needs.variables:
         if own.get(name) in (None, "", [], {}):
-            yield Problem(_unset(name, specs))
+            yield Problem(_explain_unset(name, specs))
     set_here = [name for name in needs.one_of if own.get(name) not in (None, "") and not _is_no(own[name])]
     if needs.one_of and len(set_here) != 1:
         seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
@@ -367,14 +369,14 @@ def _is_no(value: Any) -> bool:
     return str(value).strip().lower() in ("false", "no", "off", "n", "f")
 
 
-def _unset(name: str, specs: Mapping[str, Mapping]) -> str:
+def _explain_unset(name: str, specs: Mapping[str, Mapping]) -> str:
     """Return that a variable is not set, with where to set it and an example from its description."""
     example = next((line for line in _lines(specs[name]) if line.startswith("Example")), "")
     where = f"{name} is not set. Set it in the inventory's group all, or with -e."
-    return f"{where} {_plain(example)}".rstrip()
+    return f"{where} {_strip_markup(example)}".rstrip()
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Return a description without Ansible's markup."""
     return text.replace("V(", "").replace(").", ".") if "V(" in text else text
 
@@ -440,7 +442,7 @@ def _ensembles(given: Given) -> Iterable[Problem]:
         return  # not set, or reported
     both = [str(server) for server in source.servers if server in destination.servers]
     if both:
-        yield Problem(f"{names[0]} and {names[1]}: both have {shown(both)}. Give the servers of two ensembles.")
+        yield Problem(f"{names[0]} and {names[1]}: both have {format_names(both)}. Give the servers of two ensembles.")
     elif source.chroot != destination.chroot:
         yield Problem(
             f"{names[1]} has the chroot {destination.chroot or '/'}, and {names[0]} has {source.chroot or '/'}. "
@@ -492,7 +494,7 @@ def _durations(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Ma
         except (TypeError, ValueError):
             continue  # the check of the values reports it
         try:
-            soak_s = gates.seconds(text)
+            soak_s = gates.parse_duration(text)
         except ValueError as error:
             yield Problem(f"quorumshift_soak{given.of(hosts)}: {error}.", "stops")
             continue
@@ -520,7 +522,7 @@ def _ids(given: Given, forward: bool) -> Iterable[Problem]:
     for number, hosts in by_id.items():
         if len(hosts) > 1:
             yield Problem(
-                f"quorumshift_node_id: {shown(hosts)} have the same id, {number}. Give each an id of its own."
+                f"quorumshift_node_id: {format_names(hosts)} have the same id, {number}. Give each an id of its own."
             )
 
 
@@ -544,10 +546,12 @@ def _servers(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapp
             by_id.setdefault(str(value).strip(), []).append(host)
     for number, hosts in by_id.items():
         if len(hosts) > 1:
-            yield Problem(f"zk_migrate_myid: {shown(hosts)} have the same id, {number}. Give each an id of its own.")
+            yield Problem(
+                f"zk_migrate_myid: {format_names(hosts)} have the same id, {number}. Give each an id of its own."
+            )
         elif listed and number not in servers:
             yield Problem(
-                f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {shown(sorted(servers))}."
+                f"zk_migrate_myid ({hosts[0]}): {number} is no id of {name}. It has {format_names(sorted(servers))}."
             )
     yield from _dead(given, len(servers), specs, convert)
 
@@ -565,7 +569,8 @@ def _dead(
         foreign = sorted({host for host in dead if host not in group})
         if foreign:
             yield Problem(
-                f"{name}: {shown(foreign)} is no host of the group {_DESTINATION}. It has {shown(sorted(group))}.",
+                f"{name}: {format_names(foreign)} is no host of the group {_DESTINATION}. It has "
+                f"{format_names(sorted(group))}.",
                 "stops",
             )
     count = len(set(dead))
@@ -622,7 +627,7 @@ class Unreadable:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _seen(spec: Mapping, value: Any) -> str:
+def _format_value(spec: Mapping, value: Any) -> str:
     """Return a value for a message; nothing of one that may hold a secret."""
     if "dict" in (spec.get("type"), spec.get("elements")) or spec.get("no_log"):
         return ""

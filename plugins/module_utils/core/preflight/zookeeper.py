@@ -17,11 +17,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import (
     Facts,
-    grouped,
+    group_by_value,
     partitions_of,
     values_of,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import MASK, PREFIX
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses, config_values
 
@@ -91,15 +91,15 @@ def _loopback(facts: Facts) -> Iterable[Finding]:
     hosts = [host for host, connect in sorted(connects.items()) if is_loopback(connect)]
     paths = [node.get("paths") or {} for node in facts.controllers.values()]
     reached = [
-        (one.get("tried") or {}).get("zookeeper")
-        and not any(target["kind"] == "zookeeper" for target in one.get("failed") or [])
-        for one in paths
+        (tried_paths.get("tried") or {}).get("zookeeper")
+        and not any(target["kind"] == "zookeeper" for target in tried_paths.get("failed") or [])
+        for tried_paths in paths
     ]
     if not hosts or (reached and all(reached)):
         return
     named = own if own and not is_loopback(own) else "the addresses of all ZooKeeper servers, with the chroot"
     yield Finding(
-        f"zookeeper.connect of {shown(hosts)} is {connects[hosts[0]]}, which is another server on each host. "
+        f"zookeeper.connect of {format_names(hosts)} is {connects[hosts[0]]}, which is another server on each host. "
         "Controllers would take it",
         f"set zookeeper.connect in quorumshift_controller_config to {named}. The brokers' files stay as they are",
     )
@@ -112,12 +112,13 @@ def _tls_of_jvm(facts: Facts) -> Iterable[Finding]:
         file, of_jvm = values_of(node), node.get("zookeeper_tls") or {}
         if file and config_values.is_true({**of_jvm, **file}, "zookeeper.ssl.client.enable"):
             found[host] = tuple((key, value) for key, value in sorted(of_jvm.items()) if key not in file)
-    for hosts, settings in grouped(found).items():
+    for hosts, settings in group_by_value(found).items():
         if settings:
             lines = [f"{key}={MASK if value.startswith(PREFIX) else value}" for key, value in settings]
             yield Finding(
-                f"{shown(hosts)} has settings of ZooKeeper's TLS in the JVM's options, and controllers take those of "
-                f"the file: {shown([f'-D{kraft_config.ZOOKEEPER_TLS[key]}' for key, _value in settings], 3)}",
+                f"{format_names(hosts)} has settings of ZooKeeper's TLS in the JVM's options, and controllers take "
+                "those of "
+                f"the file: {format_names([f'-D{kraft_config.ZOOKEEPER_TLS[key]}' for key, _value in settings], 3)}",
                 f"add to the properties file of each broker, without a restart: {' '.join(lines)}",
             )
 
@@ -156,7 +157,7 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
             "there",
             raise_epoch,
         )
-    fenced = zk_controller.fenced_sentence(facts.zookeeper)
+    fenced = zk_controller.explain_fenced(facts.zookeeper)
     if fenced:
         yield Finding(fenced, f"start a new election: zookeeper-shell.sh {connect} delete /controller")
 
@@ -187,8 +188,8 @@ def ensemble(facts: Facts) -> Iterable[Finding]:
     alone = [server for server, answer in sorted(facts.ensemble.items()) if answer.get("mode") == "standalone"]
     if alone and len(facts.ensemble) > 1:
         yield Finding(
-            f"{shown(alone)} of {len(facts.ensemble)} servers in the connect string is standalone, not a member of the "
-            "ensemble",
+            f"{format_names(alone)} of {len(facts.ensemble)} servers in the connect string is standalone, not a member "
+            "of the ensemble",
             "correct the connect string or the server's configuration: a standalone server has data of its own",
         )
     for server, answer in sorted(facts.ensemble.items()):
@@ -216,7 +217,7 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     unknown: dict[str, list[str]] = {}
     for path, acl in sorted(rights["acls"].items()):
         right = "DELETE" if path == "/" else "WRITE"
-        allowed = allows(acl, _PERMISSIONS[right], rights["identities"], rights["complete"])
+        allowed = is_allowed(acl, _PERMISSIONS[right], rights["identities"], rights["complete"])
         if allowed is not True:
             kind = "/controller and /migration" if path == "/" else path
             (unknown if allowed is None else lacking).setdefault(right, []).append(kind)
@@ -224,7 +225,8 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     for right, paths in lacking.items():
         verb = "delete" if right == "DELETE" else "write"
         yield Finding(
-            f"the tool may not {verb} {shown(paths)} in ZooKeeper, as {_masked(known) or 'an unauthenticated client'}: "
+            f"the tool may not {verb} {format_names(paths)} in ZooKeeper, as "
+            f"{_masked(known) or 'an unauthenticated client'}: "
             f"no {right} in the ACL{' of the chroot' if right == 'DELETE' else ''}",
             "set quorumshift_zookeeper_client to the brokers' identity, or grant it the right with `setAcl` of "
             "zookeeper-shell.sh: a rollback writes there",
@@ -232,8 +234,8 @@ def permissions(facts: Facts) -> Iterable[Finding]:
     for right, paths in unknown.items():
         verb = "delete" if right == "DELETE" else "write"
         yield Finding(
-            f"it is unknown whether the tool may {verb} {shown(paths)} in ZooKeeper: the ACL names identities that "
-            "cannot be compared",
+            f"it is unknown whether the tool may {verb} {format_names(paths)} in ZooKeeper: the ACL names identities "
+            "that cannot be compared",
             check,
             warns=True,
         )
@@ -246,7 +248,7 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
     if hosts and paths:
         yield Finding(
             f"every client of ZooKeeper can read {len(paths)} znodes with credentials, though zookeeper.set.acl is "
-            f"true on {shown(hosts)}: {shown(paths)}",
+            f"true on {format_names(hosts)}: {format_names(paths)}",
             "on a broker's host, with its login: zookeeper-security-migration.sh --zookeeper.acl secure "
             "--zookeeper.connect ZOOKEEPER/CHROOT. Then change the credentials, which may have been read",
         )
@@ -254,7 +256,9 @@ def readable_secrets(facts: Facts) -> Iterable[Finding]:
 
 def files(facts: Facts) -> Iterable[Finding]:
     """Yield that no server's files can be read, which alone show what clients change before the initial copy."""
-    if facts.zookeeper_files is None or any(one.get("snapshot") is not None for one in facts.zookeeper_files.values()):
+    if facts.zookeeper_files is None or any(
+        answer.get("snapshot") is not None for answer in facts.zookeeper_files.values()
+    ):
         return
     closes = "changes of clients between the last gate and the initial copy will keep gate after_copy closed"
     if not facts.zookeeper_files:
@@ -263,8 +267,8 @@ def files(facts: Facts) -> Iterable[Finding]:
             "add ZooKeeper's servers to the group. Their transaction log shows these changes",
         )
         return
-    errors = {host: str(one.get("msg") or "no answer") for host, one in facts.zookeeper_files.items()}
-    listed = "; ".join(f"{shown(hosts)}: {error}" for hosts, error in grouped(errors).items())
+    errors = {host: str(answer.get("msg") or "no answer") for host, answer in facts.zookeeper_files.items()}
+    listed = "; ".join(f"{format_names(hosts)}: {error}" for hosts, error in group_by_value(errors).items())
     yield Finding(
         f"no ZooKeeper server's files can be read, so {closes}: {listed}",
         "give the control node a login there, and the server's zoo.cfg as quorumshift_zookeeper_config_file",
@@ -279,7 +283,9 @@ _PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
 _COMPARED = ("world", "digest", "sasl", "x509", "auth", "super")
 
 
-def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequence[str]], complete: bool) -> bool | None:
+def is_allowed(
+    acl: Sequence[Mapping], permission: int, identities: Sequence[Sequence[str]], complete: bool
+) -> bool | None:
     """Return whether an ACL gives a permission to one of these identities; None if that cannot be known.
 
     `complete`: whether these are all identities of the session.
@@ -290,11 +296,13 @@ def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequenc
     mine = {*map(tuple, identities), ("world", "anyone")}
     if any((entry["scheme"], entry["id"]) in mine for entry in given):
         return True
-    unsure = [entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _named(entry))]
+    unsure = [
+        entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _is_known_to_server(entry))
+    ]
     return None if unsure else False
 
 
-def _named(entry: Mapping) -> bool:
+def _is_known_to_server(entry: Mapping) -> bool:
     """Return whether only the server knows if the session has this identity."""
     return entry["scheme"] in ("sasl", "x509")
 
@@ -356,7 +364,7 @@ def encoder_secret(facts: Facts) -> Iterable[Finding]:
     for host, node in sorted(facts.brokers.items()):
         if values_of(node) and kraft_config.ENCODER_SECRET not in values_of(node):
             yield Finding(
-                f"ZooKeeper holds encrypted configs ({shown(encrypted, 3)}), and {host} has no "
+                f"ZooKeeper holds encrypted configs ({format_names(encrypted, 3)}), and {host} has no "
                 f"{kraft_config.ENCODER_SECRET}",
                 f"set the {kraft_config.ENCODER_SECRET} that encrypted them: without it controllers would copy "
                 "ciphertext",

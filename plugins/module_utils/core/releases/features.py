@@ -95,7 +95,7 @@ def wanted_levels(
 def updates(levels: Mapping[str, int], finalized: Mapping[str, int]) -> Tuple[Update, ...]:
     """Return the changes that lead to these levels."""
     found = (Update(name, finalized.get(name, 0), level) for name, level in sorted(levels.items()))
-    return tuple(one for one in found if one.before != one.after)
+    return tuple(update for update in found if update.before != update.after)
 
 
 def refusal(
@@ -115,27 +115,28 @@ def refusal(
             f"features must not change during a migration to KRaft: {migrating}. Finalize it or roll it back first "
             "(quorumshift.kafka.status shows the next step) (QS-ADMIN-009)"
         )
-    for one in changes:
-        if not any(one.feature in nodes for nodes in supported.values()):
+    for update in changes:
+        if not any(update.feature in nodes for nodes in supported.values()):
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
-            return f"no node knows the feature {one.feature}. Known features: {known} (QS-ADMIN-009)"
+            return f"no node knows the feature {update.feature}. Known features: {known} (QS-ADMIN-009)"
         outside = [
-            f"{node} supports {_shown(one.feature, nodes.get(one.feature))} (QS-ADMIN-009)"
+            f"{node} supports {_format_range(update.feature, nodes.get(update.feature))} (QS-ADMIN-009)"
             for node, nodes in sorted(supported.items())
-            if one.after and not _has(nodes.get(one.feature), one.after)
+            if update.after and not _has(nodes.get(update.feature), update.after)
         ]
         if outside:
             return (
-                f"{one.feature} {name_of(one.feature, one.after)} (level {one.after}) is outside the range of "
-                f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support (QS-ADMIN-009)"
+                f"{update.feature} {name_of(update.feature, update.after)} (level {update.after}) is outside the range "
+                f"of {'; '.join(outside)}. Upgrade those nodes, or choose a level that all support (QS-ADMIN-009)"
             )
-        if one.feature == KRAFT_VERSION and static_voters:
-            return _of_static_voters(supported)
-        if one.lowers and downgrade == "no":
+        if update.feature == KRAFT_VERSION and static_voters:
+            return _explain_static_voters(supported)
+        if update.lowers and downgrade == "no":
             return (
-                f"{one.feature} would go down from {name_of(one.feature, one.before)} (level {one.before}) to "
-                f"{name_of(one.feature, one.after)} (level {one.after}). To permit it, set downgrade: safe, or "
-                "unsafe to accept the loss of metadata (QS-ADMIN-009)"
+                f"{update.feature} would go down from {name_of(update.feature, update.before)} (level {update.before}) "
+                "to "
+                f"{name_of(update.feature, update.after)} (level {update.after}). To permit it, set downgrade: safe, "
+                "or unsafe to accept the loss of metadata (QS-ADMIN-009)"
             )
     return None
 
@@ -148,11 +149,11 @@ def release_of(found: Mapping[str, Range]) -> Tuple[int, int] | None:
     return None
 
 
-def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
+def _explain_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
     """Return why kraft.version stays as it is, by what the nodes' releases do with static voters."""
     found = {release_of(levels) for levels in supported.values()}
-    named = " and ".join(f"{one[0]}.{one[1]}" for one in sorted(found - {None}))
-    if None not in found and not any(table.RELEASES[one]["moves_voters"] for one in found):
+    named = " and ".join(f"{release[0]}.{release[1]}" for release in sorted(found - {None}))
+    if None not in found and not any(table.RELEASES[release]["moves_voters"] for release in found):
         return (
             f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} reports "
             "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) "
@@ -170,20 +171,20 @@ def _has(found: Range | None, level: int) -> bool:
     return found is not None and found.lowest <= level <= found.highest
 
 
-def _shown(feature: str, found: Range | None) -> str:
+def _format_range(feature: str, found: Range | None) -> str:
     if found is None:
         return "no level"
     return f"{name_of(feature, found.lowest)} to {name_of(feature, found.highest)}"
 
 
-def shown(feature: str, level: int) -> Dict[str, object]:
+def format_level(feature: str, level: int) -> Dict[str, object]:
     """Return a level with its name."""
     return {"level": level, "name": name_of(feature, level)}
 
 
-def names(one: Update) -> Dict[str, str]:
+def name_levels(update: Update) -> Dict[str, str]:
     """Return the names of an update's levels."""
-    return {"before_name": name_of(one.feature, one.before), "after_name": name_of(one.feature, one.after)}
+    return {"before_name": name_of(update.feature, update.before), "after_name": name_of(update.feature, update.after)}
 
 
 def diff(changes: Tuple[Update, ...]) -> Dict[str, str]:
@@ -191,15 +192,15 @@ def diff(changes: Tuple[Update, ...]) -> Dict[str, str]:
 
     def lines(key: str) -> str:
         return "".join(
-            f"{one.feature}: {name_of(one.feature, getattr(one, key))} (level {getattr(one, key)})\n"
-            for one in changes
-            if getattr(one, key)
+            f"{update.feature}: {name_of(update.feature, getattr(update, key))} (level {getattr(update, key)})\n"
+            for update in changes
+            if getattr(update, key)
         )
 
     return {"before": lines("before"), "after": lines("after")}
 
 
-def unready(found: Mapping[str, Any]) -> str | None:
+def explain_unready(found: Mapping[str, Any]) -> str | None:
     """Return why features of this cluster cannot be updated at all, None when they can. `found`: admin.features."""
     silent = [f"{name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node]
     if found["mode"] == "zookeeper":
@@ -230,7 +231,9 @@ def newest_epoch(nodes: Mapping[str, Mapping[str, Any]]) -> int:
     return max((node.get("epoch", NO_EPOCH) for node in nodes.values()), default=NO_EPOCH)
 
 
-def behind(nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH) -> Tuple[str, ...]:
+def find_behind(
+    nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH
+) -> Tuple[str, ...]:
     """Return which nodes do not serve these levels (0: not finalized) at an epoch after `after`, and what they serve.
 
     An epoch is an offset of the metadata log, so that an update's is after each that was served before it. Brokers

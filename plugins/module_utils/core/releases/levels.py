@@ -36,12 +36,14 @@ def ranges(release: Release, announced: Announced | None = None) -> Mapping[str,
     return {name: Range(*found[:2]) for name, found in known["features"].items()} if known else None
 
 
-def announced(nodes: Mapping[str, NodeFacts], seen: Mapping[str, Mapping[str, Any]]) -> Dict[Release, Dict[str, Range]]:
+def find_announced(
+    nodes: Mapping[str, NodeFacts], seen: Mapping[str, Mapping[str, Any]]
+) -> Dict[Release, Dict[str, Range]]:
     """Return the levels that all live nodes of a release support. `nodes`: facts; `seen`: nodes of admin.features."""
-    answers = [one for one in seen.values() if "supported" in one]
+    answers = [answer for answer in seen.values() if "supported" in answer]
     found: Dict[Release, Dict[str, Range]] = {}
     for node in nodes.values():
-        release = releases.release(node.get("version") or "")
+        release = releases.parse_release(node.get("version") or "")
         if release is None or not (node.get("service") or {}).get("active"):
             continue
         for answer in answers:
@@ -49,11 +51,11 @@ def announced(nodes: Mapping[str, NodeFacts], seen: Mapping[str, Mapping[str, An
                 continue
             supported = {name: Range(*levels) for name, levels in answer["supported"].items()}
             before = found.get(release)
-            found[release] = supported if before is None else _common(before, supported)
+            found[release] = supported if before is None else _intersect(before, supported)
     return found
 
 
-def goes_down(feature: str, before: int, after: int) -> bool:
+def can_go_down(feature: str, before: int, after: int) -> bool:
     """Return whether Kafka lowers this level, with downgrade: safe. With unsafe it lowers no other."""
     if feature == KRAFT_VERSION:
         return False
@@ -65,14 +67,15 @@ def refusals(
 ) -> List[str]:
     """Return why nodes of `target` could not start with the finalized levels, as sentences.
 
-    `running`: the releases that run beside the target; `known`: of `announced`.
+    `running`: the releases that run beside the target; `known`: of `find_announced`.
     """
-    release = releases.release(target)
+    release = releases.parse_release(target)
     supported = ranges(release, known)
     if supported is None:
         return [
             f"the levels that Kafka {target} supports are unknown: no live node runs it, and this collection knows the "
-            f"releases {releases.written(min(table.RELEASES))} to {releases.written(max(table.RELEASES))}. Update the "
+            f"releases {releases.format_release(min(table.RELEASES))} to "
+            f"{releases.format_release(max(table.RELEASES))}. Update the "
             "collection, or choose one of these releases (QS-RESTART-004)"
         ]
     if METADATA_VERSION not in finalized:
@@ -83,10 +86,10 @@ def refusals(
         ]
     reasons = [
         f"{METADATA_VERSION} is level {finalized[METADATA_VERSION]}, which is unstable in Kafka "
-        f"{releases.written(one)}: a later release may give it another meaning. Kafka supports no other release "
-        "with it (QS-RESTART-004)"
-        for one in sorted(running)
-        if one != release and one in table.RELEASES and finalized[METADATA_VERSION] > _last(one)
+        f"{releases.format_release(other)}: a later release may give it another meaning. Kafka supports no other "
+        "release with it (QS-RESTART-004)"
+        for other in sorted(running)
+        if other != release and other in table.RELEASES and finalized[METADATA_VERSION] > _last_level(other)
     ]
     for feature, level in sorted(finalized.items()):
         lowest, highest = supported.get(feature, _NONE)
@@ -97,7 +100,7 @@ def refusals(
     return reasons
 
 
-def oldest(finalized: Mapping[str, int]) -> Release | None:
+def find_oldest(finalized: Mapping[str, int]) -> Release | None:
     """Return the oldest release that can start with these levels, None if the table has none."""
     fit = [
         release
@@ -109,11 +112,11 @@ def oldest(finalized: Mapping[str, int]) -> Release | None:
 
 def _too_high(feature: str, level: int, highest: int, target: str) -> str:
     """Return why a level above those of the target keeps it from starting."""
-    if not goes_down(feature, level, highest):
-        least = oldest({feature: level})
+    if not can_go_down(feature, level, highest):
+        least = find_oldest({feature: level})
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
-            f"Kafka does not lower it that far. Choose {_named(least)} (QS-RESTART-004)"
+            f"Kafka does not lower it that far. Choose {_format_bounds(least)} (QS-RESTART-004)"
         )
     if not highest:
         return (
@@ -131,12 +134,16 @@ def _too_low(
     feature: str, level: int, lowest: int, target: str, running: Collection[Release], known: Announced | None
 ) -> str:
     """Return why a level below those of the target keeps it from starting."""
-    between = [one for one in table.RELEASES if {level, lowest} <= set(_levels(ranges(one).get(feature, _NONE)))]
-    here = running and all(_has((ranges(one, known) or {}).get(feature), lowest) for one in running)
+    between = [
+        between_them
+        for between_them in table.RELEASES
+        if {level, lowest} <= set(_levels(ranges(between_them).get(feature, _NONE)))
+    ]
+    here = running and all(_has((ranges(node_release, known) or {}).get(feature), lowest) for node_release in running)
     if between and not here:
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. "
-            f"Upgrade to {releases.written(max(between))} first, with its {feature} (QS-RESTART-004)"
+            f"Upgrade to {releases.format_release(max(between))} first, with its {feature} (QS-RESTART-004)"
         )
     return (
         f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. Raise "
@@ -144,11 +151,11 @@ def _too_low(
     )
 
 
-def _named(least: Release | None) -> str:
-    return f"a release from {releases.written(least)} on" if least else "the release that runs"
+def _format_bounds(least: Release | None) -> str:
+    return f"a release from {releases.format_release(least)} on" if least else "the release that runs"
 
 
-def _last(release: Release) -> int:
+def _last_level(release: Release) -> int:
     return table.RELEASES[release]["features"][METADATA_VERSION][1]
 
 
@@ -160,11 +167,11 @@ def _levels(found: Range) -> range:
     return range(found.lowest, found.highest + 1)
 
 
-def _common(one: Mapping[str, Range], other: Mapping[str, Range]) -> Dict[str, Range]:
+def _intersect(first: Mapping[str, Range], other: Mapping[str, Range]) -> Dict[str, Range]:
     """Return what both support."""
     return {
-        name: Range(max(one[name].lowest, other[name].lowest), min(one[name].highest, other[name].highest))
-        for name in one.keys() & other.keys()
+        name: Range(max(first[name].lowest, other[name].lowest), min(first[name].highest, other[name].highest))
+        for name in first.keys() & other.keys()
     }
 
 

@@ -34,7 +34,7 @@ _FOREIGN = (
 )
 
 
-def release(version: str) -> Tuple[int, int] | None:
+def parse_release(version: str) -> Tuple[int, int] | None:
     """Return the release of Apache Kafka of a build, as (3, 9); None for a build that is not supported at all."""
     apache, community = _APACHE.fullmatch(version), _COMMUNITY.fullmatch(version)
     if apache:
@@ -44,56 +44,56 @@ def release(version: str) -> Tuple[int, int] | None:
     return None
 
 
-def protocol(value: str) -> Tuple[int, ...]:
+def parse_protocol(value: str) -> Tuple[int, ...]:
     """Return the release of an `inter.broker.protocol.version` as Kafka writes it, `3.9` or `3.9-IV0`."""
     return tuple(int(part) for part in re.findall(r"\d+", value)[:2])
 
 
-def written(found: Tuple[int, ...]) -> str:
+def format_release(found: Tuple[int, ...]) -> str:
     """Return a release as Kafka writes it."""
     return ".".join(map(str, found))
 
 
-def kind(version: str) -> str:
-    """Return what a build is of which `release` is None, as a noun phrase."""
+def describe_kind(version: str) -> str:
+    """Return what a build is of which `parse_release` is None, as a noun phrase."""
     if _COMMUNITY.fullmatch(version):
         return "a release of Confluent Platform that the tool does not know"
     return next((name for pattern, name in _FOREIGN if pattern.search(version)), "a build that the tool does not know")
 
 
-def explained(version: str) -> str:
+def describe_version(version: str) -> str:
     """Return a version, for Confluent's with the release of Kafka that it is."""
-    found = release(version)
-    return f"{version} (Kafka {written(found)})" if found and _COMMUNITY.fullmatch(version) else version
+    found = parse_release(version)
+    return f"{version} (Kafka {format_release(found)})" if found and _COMMUNITY.fullmatch(version) else version
 
 
-def java_of(found: Tuple[int, int]) -> int | None:
+def required_java(found: Tuple[int, int]) -> int | None:
     """Return the release of Java that a broker of this release needs, None if the table does not have the release."""
     known = table.RELEASES.get(found)
     return known["java"] if known else None
 
 
-def unknown_keys(version: str, keys: Iterable[str]) -> Set[str]:
+def find_unknown_keys(version: str, keys: Iterable[str]) -> Set[str]:
     """Return which of these settings a build does not know, though another build does."""
     return {key for key in keys if key in table.KEYS and not _knows(version, table.KEYS[key])}
 
 
 def _knows(version: str, spans: Tuple[Tuple[str, str], ...]) -> bool:
-    found = release(version)
+    found = parse_release(version)
     if found is None:
         return True
     if version in table.RELEASES.get(found, {}).get("builds", ()):
-        at = _numbers(version)
+        at = _parse_numbers(version)
     else:
         # a build that was not read has what the newest of its release has, and what a later release has again
         at = (*found, _NEWEST)
-        if _numbers(spans[0][0]) <= at < _numbers(spans[-1][0]):
+        if _parse_numbers(spans[0][0]) <= at < _parse_numbers(spans[-1][0]):
             return True
-    return any(_numbers(since) <= at and (not until or at < _numbers(until)) for since, until in spans)
+    return any(_parse_numbers(since) <= at and (not until or at < _parse_numbers(until)) for since, until in spans)
 
 
 _NEWEST = 1 << 16
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _parse_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)

@@ -18,9 +18,9 @@ UNAVOIDABLE = "unavoidable"
 RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
+def refusal(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
     """Return why no node of this cluster may make a plain restart, or `what` may not begin; None when it may."""
-    restore = phase.restoring(facts)
+    restore = phase.find_restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]
         return f"The phase is {detected.phase}: {'. '.join(reasons) or 'see quorumshift.kafka.status'} (QS-PHASE-001)"
@@ -33,24 +33,25 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTAR
     )
 
 
-def unaccepted(
+def check_accepted(
     partitions: Partitions, min_isr: Mapping[str, int], nodes: Collection[int], accept: Iterable[str]
 ) -> str:
     """Return that partitions of these nodes cannot keep min.insync.replicas, and how to accept it. '' if there are none
     or they are accepted. One token accepts all such partitions of the cluster, so that it is the same for each batch.
     """
-    found = cluster_health.unavoidable(partitions, min_isr)
+    found = cluster_health.find_unavoidable(partitions, min_isr)
     affected = [
         f"{topic}-{number}"
         for topic, numbers in partitions.items()
-        for number, one in numbers.items()
-        if f"{topic}-{number}" in found and set(nodes).intersection(one["replicas"])
+        for number, partition in numbers.items()
+        if f"{topic}-{number}" in found and set(nodes).intersection(partition["replicas"])
     ]
     if not affected or token(found) in accept:
         return ""
     return (
         f"no order of restarts keeps {len(affected)} partitions at min.insync.replicas: "
-        f"{advice.shown(sorted(affected))}. {cluster_health.acceptable({UNAVOIDABLE: found})} (QS-RESTART-003)"
+        f"{advice.format_names(sorted(affected))}. {cluster_health.explain_acceptance({UNAVOIDABLE: found})} "
+        "(QS-RESTART-003)"
     )
 
 

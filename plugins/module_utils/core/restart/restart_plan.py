@@ -8,7 +8,7 @@ that is offline, catching up or about to be removed by a reassignment is not in 
 bounds batches of several nodes. A node alone waits for its admission, which requires more (core.gates.invariants).
 
 The quorum's controllers are planned by the same rule: the metadata log is one partition whose replicas are the voters
-and whose min.insync.replicas is the majority (`of_quorum`).
+and whose min.insync.replicas is the majority (`cluster_from_quorum`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode, phase, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     ClusterFacts,
     NodeFacts,
@@ -88,35 +88,36 @@ def plan(
     todo = sorted(set(to_restart).difference(finished))
     if canary is not None and canary not in todo and canary not in finished:
         raise ValueError(
-            f"the canary {canary} is none of the nodes to restart: {shown([str(one) for one in todo])} (QS-RESTART-002)"
+            f"the canary {canary} is none of the nodes to restart: {format_names([str(node) for node in todo])} "
+            "(QS-RESTART-002)"
         )
-    unavoidable = _unavoidable(cluster)
-    down = [one for one in todo if one not in cluster.alive]
+    unavoidable = _find_unavoidable(cluster)
+    down = [node for node in todo if node not in cluster.alive]
     batches = [down[start : start + concurrency] for start in range(0, len(down), concurrency)]
     reasons = dict.fromkeys(down, "down: started first")
-    up = [one for one in todo if one in cluster.alive]
+    up = [node for node in todo if node in cluster.alive]
     if canary in up:
         up.remove(canary)
         batches.append([canary])
         reasons[canary] = "canary: first and alone"
     last = [cluster.controller] if cluster.controller in up else []
-    up = [one for one in up if one not in last]
+    up = [node for node in up if node not in last]
     if concurrency == 1:
-        batches += [[one] for rack in _by_rack(up, cluster.racks) for one in rack]
+        batches += [[node] for rack in _sort_by_rack(up, cluster.racks) for node in rack]
     else:
         limits = _limits(cluster, up, unavoidable)
         apart: dict[int, list[int]] = {}
-        for rack in _by_rack(up, cluster.racks):
-            batches += _packed(rack, limits, concurrency, apart)
+        for rack in _sort_by_rack(up, cluster.racks):
+            batches += _pack(rack, limits, concurrency, apart)
         alone = [batch[0] for batch in batches if len(batch) == 1 and batch[0] not in reasons]
-        reasons.update(_why_alone(cluster, alone, limits.waiting, apart))
+        reasons.update(_explain_alone(cluster, alone, limits.waiting, apart))
     if last:
         batches.append(last)
         reasons[last[0]] = CONTROLLER_LAST
     return Batches(batches, finished, reasons, unavoidable)
 
 
-def unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ()) -> dict[str, str]:
+def find_unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ()) -> dict[str, str]:
     """Return the partitions that fall below min.insync.replicas if the whole batch stops now, {topic-partition:
     sentence}. A partition whose in-sync replicas are all elsewhere is not among them: the batch takes nothing from it.
 
@@ -124,17 +125,19 @@ def unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ())
     one only if it has no other replica.
     """
     stopping, may_fall, found = set(batch), set(accepted), {}
-    for name, one, least in _each(cluster):
-        in_sync = _in_sync(cluster, name, one)
+    for name, partition, least in _name_partitions(cluster):
+        in_sync = _in_sync(cluster, name, partition)
         left = [replica for replica in in_sync if replica not in stopping]
-        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(one["replicas"]) == 1):
+        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(partition["replicas"]) == 1):
             continue
         if len(left) < len(in_sync) and len(left) < least:
-            found[name] = f"{len(left)} of {len(one['replicas'])} replicas in sync left, min.insync.replicas {least}"
+            found[name] = (
+                f"{len(left)} of {len(partition['replicas'])} replicas in sync left, min.insync.replicas {least}"
+            )
     return found
 
 
-def of_quorum(quorum: Quorum, lag_records: int = 0) -> Cluster:
+def cluster_from_quorum(quorum: Quorum, lag_records: int = 0) -> Cluster:
     """Return the quorum's controllers as a cluster: a voter is in sync if it lacks at most `lag_records` records below
     the high watermark, and its min.insync.replicas is the majority. Raises ValueError if no leader describes it."""
     if not quorum.get("reached"):
@@ -152,7 +155,7 @@ def of_quorum(quorum: Quorum, lag_records: int = 0) -> Cluster:
 # The rule -------------------------------------------------------------------------------------------------------------
 
 
-def _each(cluster: Cluster) -> Iterator[tuple[str, Partition, int]]:
+def _name_partitions(cluster: Cluster) -> Iterator[tuple[str, Partition, int]]:
     """Yield each partition with its name and min.insync.replicas, in an order that brokers' answers do not decide."""
     for topic, numbers in sorted(cluster.partitions.items()):
         least = cluster.min_isr.get(topic, _SMALLEST)
@@ -160,24 +163,24 @@ def _each(cluster: Cluster) -> Iterator[tuple[str, Partition, int]]:
             yield f"{topic}-{number}", numbers[number], least
 
 
-def _in_sync(cluster: Cluster, name: str, one: Partition) -> list[int]:
+def _in_sync(cluster: Cluster, name: str, partition: Partition) -> list[int]:
     leaving = cluster.removing.get(name, ()) if cluster.removing else ()
-    return [replica for replica in one["isr"] if replica in cluster.alive and replica not in leaving]
+    return [replica for replica in partition["isr"] if replica in cluster.alive and replica not in leaving]
 
 
-def _unavoidable(cluster: Cluster) -> dict[str, str]:
+def _find_unavoidable(cluster: Cluster) -> dict[str, str]:
     """Return the partitions that have no replica to spare even if all are in sync, once reassignments have ended."""
     found = {}
-    for name, one, least in _each(cluster):
-        count = len(one["replicas"])
+    for name, partition, least in _name_partitions(cluster):
+        count = len(partition["replicas"])
         if cluster.removing:
-            count = len(set(one["replicas"]).difference(cluster.removing.get(name, ())))
+            count = len(set(partition["replicas"]).difference(cluster.removing.get(name, ())))
         if count - 1 < least:
             found[name] = cluster_health.unavoidable_sentence(count, least)
     return found
 
 
-def _by_rack(nodes: Iterable[int], racks: Mapping[int, str]) -> list[list[int]]:
+def _sort_by_rack(nodes: Iterable[int], racks: Mapping[int, str]) -> list[list[int]]:
     """Return the nodes rack by rack, in order of the racks' names; those without a rack come first."""
     grouped: dict[str, list[int]] = {}
     for node in nodes:
@@ -195,24 +198,24 @@ def _limits(cluster: Cluster, nodes: Sequence[int], unavoidable: Mapping[str, st
     together = list(of_rack.values())
     most: dict[int, int] = {}  # many partitions have the same replicas
     waiting: dict[int, str] = {}
-    for name, one, least in _each(cluster):
+    for name, partition, least in _name_partitions(cluster):
         leaving = removing.get(name, ()) if removing else ()
         count = mask = 0
-        for replica in one["isr"]:
+        for replica in partition["isr"]:
             if replica in alive and replica not in leaving:
                 count += 1
                 mask |= bit.get(replica, 0)
         spare = count - least
         if spare < 1:
             if name not in unavoidable:
-                for replica in _in_sync(cluster, name, one):
+                for replica in _in_sync(cluster, name, partition):
                     waiting.setdefault(replica, name)
             spare = 1  # of an unavoidable partition, no two at once
         if mask & (mask - 1) and spare < most.get(mask, count):
             most[mask] = spare
     never = dict.fromkeys(nodes, 0)
     counted: dict[int, list[tuple[int, int]]] = {node: [] for node in nodes}
-    by_bit = {one: node for node, one in bit.items()}
+    by_bit = {node_bit: node for node, node_bit in bit.items()}
     for mask, spare in most.items():
         for rack in together if len(together) > 1 else (mask,):
             shared = mask & rack
@@ -230,7 +233,7 @@ def _limits(cluster: Cluster, nodes: Sequence[int], unavoidable: Mapping[str, st
     return _Limits(bit, never, counted, waiting)
 
 
-def _packed(nodes: list[int], limits: _Limits, concurrency: int, apart: dict[int, list[int]]) -> Iterator[list[int]]:
+def _pack(nodes: list[int], limits: _Limits, concurrency: int, apart: dict[int, list[int]]) -> Iterator[list[int]]:
     """Yield the batches of one rack: each takes the next node, and every later one that the rule lets join.
 
     Notes in `apart`, by node, the nodes that it could not join. A node is added once, so the work is linear in the
@@ -251,17 +254,17 @@ def _packed(nodes: list[int], limits: _Limits, concurrency: int, apart: dict[int
                 continue
             batch.append(node)
             closed |= limits.never[node]
-            for one in limits.counted[node]:
-                stopped[one] = stopped.get(one, 0) + 1
-                if stopped[one] == one[1]:
-                    closed |= one[0]
+            for limit in limits.counted[node]:
+                stopped[limit] = stopped.get(limit, 0) + 1
+                if stopped[limit] == limit[1]:
+                    closed |= limit[0]
         left = [node for node in left if node not in batch]
         if len(batch) == 1 and left and apart.get(left[0]) == batch:
             apart[batch[0]] = left[:1]
         yield batch
 
 
-def _why_alone(
+def _explain_alone(
     cluster: Cluster, alone: Iterable[int], waiting: Mapping[int, str], apart: Mapping[int, list[int]]
 ) -> dict[int, str]:
     """Return why each of these nodes is a batch of its own."""
@@ -272,51 +275,51 @@ def _why_alone(
         elif node in apart:
             unexplained[node] = set(apart[node])
         else:
-            reasons[node] = f"alone: no other node{_of_rack(cluster, node)} is left to join it (QS-RESTART-002)"
-    for name, one, least in _each(cluster):
+            reasons[node] = f"alone: no other node{_describe_rack(cluster, node)} is left to join it (QS-RESTART-002)"
+    for name, partition, least in _name_partitions(cluster):
         if not unexplained:
             break
-        for node in [replica for replica in one["isr"] if replica in unexplained]:
-            in_sync = _in_sync(cluster, name, one)
+        for node in [replica for replica in partition["isr"] if replica in unexplained]:
+            in_sync = _in_sync(cluster, name, partition)
             others = [replica for replica in in_sync if replica in unexplained[node]]
             if len(others) >= max(1, len(in_sync) - least):
                 reasons[node] = (
-                    f"alone: {name} is also on broker {shown([str(other) for other in sorted(others)])}, and may lose "
-                    f"{max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas "
+                    f"alone: {name} is also on broker {format_names([str(other) for other in sorted(others)])}, and "
+                    f"may lose {max(0, len(in_sync) - least)} of {len(in_sync)} in-sync replicas (min.insync.replicas "
                     f"{least}) (QS-RESTART-002)"
                 )
                 del unexplained[node]
     return reasons
 
 
-def _of_rack(cluster: Cluster, node: int) -> str:
+def _describe_rack(cluster: Cluster, node: int) -> str:
     return f" of rack {cluster.racks[node]}" if node in cluster.racks else ""
 
 
 # Collected facts ------------------------------------------------------------------------------------------------------
 
 
-def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
+def cluster_from_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
     """Return the brokers as a cluster. One that does not answer, or is not in the brokers' metadata, is not alive.
     Reassignments are not among the facts: their replicas count while they are in sync. Raises ValueError if the
     brokers' metadata could not be read."""
     topics, zookeeper = facts["topics"], facts["zookeeper"]
     if not topics.get("reached"):
         raise ValueError(topics.get("error") or "the brokers' metadata could not be read (QS-GATE-005)")
-    silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
-    alive = frozenset(int(one) for one in topics["brokers"]) - silent
+    silent = {node.get("node_id") for node in _nodes_of_role(facts, "broker").values() if not node.get("running")}
+    alive = frozenset(int(broker_id) for broker_id in topics["brokers"]) - silent
     controller = (zookeeper.get("controller") or {}).get("broker_id")
     return Cluster(topics["partitions"], min_isr, alive, _racks(facts), controller)
 
 
 def _racks(facts: ClusterFacts) -> dict[int, str]:
     registered = {**((facts.get("zookeeper") or {}).get("broker_ids") or {}), **phase.registrations(facts)}
-    return {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
+    return {int(broker_id): found["rack"] for broker_id, found in registered.items() if (found or {}).get("rack")}
 
 
 class Wish(NamedTuple):
     """What is asked of a plan. `canary`: the host to restart first; `concurrency`: the largest batch of brokers;
-    `since`, `ready`: as for `of_hosts`; `planned`: as for `of_migration`."""
+    `since`, `ready`: as for `plan_hosts`; `planned`: as for `plan_migration`."""
 
     canary: str | None = None
     concurrency: int = 1
@@ -325,9 +328,11 @@ class Wish(NamedTuple):
     planned: Sequence[str] = ()
 
 
-def of_kind(facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, int], wish: Wish) -> cluster_health.Plan:
+def plan_kind(
+    facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, int], wish: Wish
+) -> cluster_health.Plan:
     """Return the plan of the restarts of a kind: of the controllers one by one, the quorum's leader last; of the
-    brokers in batches. Raises ValueError where the facts are not enough, as `of_hosts` and `plan`."""
+    brokers in batches. Raises ValueError where the facts are not enough, as `plan_hosts` and `plan`."""
     if kind.role == transitions.CONTROLLER:
         if not kind.is_plain:
             return cluster_health.plan_controllers(
@@ -335,19 +340,19 @@ def of_kind(facts: ClusterFacts, kind: transitions.Kind, min_isr: Mapping[str, i
             )
         if not phase.controllers(facts):
             return cluster_health.Plan([], [], {}, {})
-        found = of_hosts(facts, kind.role, of_quorum(facts["quorum"]), None, 1, wish.since, wish.ready)
+        found = plan_hosts(facts, kind.role, cluster_from_quorum(facts["quorum"]), None, 1, wish.since, wish.ready)
         return found._replace(unavoidable={})  # the quorum's majority is the admission's
     if not kind.is_plain:
         controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
         if node_mode.KRAFT in (kind.left, kind.after):
             controller = None  # by then no broker is the active controller
-        return of_migration(facts, kind.name, min_isr, wish.canary, wish.concurrency, wish.planned, controller)
-    cluster = of_facts(facts, min_isr)
-    first = wish.canary or (None if wish.ready else canary(facts, cluster, wish.since))
-    return of_hosts(facts, kind.role, cluster, first, wish.concurrency, wish.since, wish.ready)
+        return plan_migration(facts, kind.name, min_isr, wish.canary, wish.concurrency, wish.planned, controller)
+    cluster = cluster_from_facts(facts, min_isr)
+    first = wish.canary or (None if wish.ready else choose_canary(facts, cluster, wish.since))
+    return plan_hosts(facts, kind.role, cluster, first, wish.concurrency, wish.since, wish.ready)
 
 
-def of_hosts(
+def plan_hosts(
     facts: ClusterFacts,
     role: str,
     cluster: Cluster,
@@ -361,20 +366,22 @@ def of_hosts(
     Those that answer and whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are
     done, and so are the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
     """
-    nodes = _of_role(facts, role)
+    nodes = _nodes_of_role(facts, role)
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
         raise ValueError(
-            f"the node id of {shown(unknown)} is unknown: its properties file could not be read (QS-RESTART-002)"
+            f"the node id of {format_names(unknown)} is unknown: its properties file could not be read (QS-RESTART-002)"
         )
     if canary is not None and canary not in nodes:
         raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role} (QS-RESTART-002)")
     kept = set(ready)
-    done = [host for host, node in nodes.items() if host in kept or restarted_since(node, since)]
-    return _planned({host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency)
+    done = [host for host, node in nodes.items() if host in kept or was_restarted_since(node, since)]
+    return _plan_by_host(
+        {host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency
+    )
 
 
-def of_migration(
+def plan_migration(
     facts: ClusterFacts,
     kind: str,
     min_isr: Mapping[str, int],
@@ -390,9 +397,12 @@ def of_migration(
     that is ZooKeeper's controller by then. The last broker in migration mode starts the initial copy, so it is alone
     (core.restart.batches). Raises ValueError as `plan`.
     """
-    nodes, mode = _of_role(facts, "broker"), transitions.KINDS[kind].after
+    nodes, mode = _nodes_of_role(facts, "broker"), transitions.KINDS[kind].after
     # A host that could not be read may have no id: it is down, so any number that no broker has will do.
-    ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
+    ids = {
+        host: node_id if isinstance(node_id, int) else -place
+        for place, (host, node_id) in enumerate(_ids(nodes), start=1)
+    }
     alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
     partitions = (facts.get("topics") or {}).get("partitions") or {}
     cluster = Cluster(partitions, min_isr, alive, _racks(facts), controller)
@@ -401,10 +411,10 @@ def of_migration(
     if chosen in nodes:
         first, why = chosen, "chosen"
     elif len(alive) == len(nodes) and not done:
-        first, why = _canary(ids, cluster)
+        first, why = _choose_canary(ids, cluster)
         if planned and ids.get(planned[0]) not in (None, controller):
             first, why = planned[0], "as planned"
-    found = _planned(ids, cluster, done, first, concurrency)
+    found = _plan_by_host(ids, cluster, done, first, concurrency)
     if found.reasons.get(str(first), "").startswith("canary"):
         found.reasons[str(first)] = f"canary: {why}"
     last = found.batches[-1] if found.batches else []
@@ -414,45 +424,45 @@ def of_migration(
     return found
 
 
-def _planned(
+def _plan_by_host(
     ids: Mapping[str, int], cluster: Cluster, done: Iterable[str], canary: str | None, concurrency: int
 ) -> cluster_health.Plan:
     """Return `plan` by host."""
     hosts = {number: host for host, number in ids.items()}
     first = ids[canary] if canary is not None else None
     found = plan(cluster, hosts, [ids[host] for host in done], first, concurrency)
-    batches = [[hosts[one] for one in batch] for batch in found.batches]
-    reasons = {hosts[one]: why for one, why in found.reasons.items()}
-    return cluster_health.Plan(batches, sorted(hosts[one] for one in found.done), reasons, found.unavoidable)
+    batches = [[hosts[node_id] for node_id in batch] for batch in found.batches]
+    reasons = {hosts[node_id]: why for node_id, why in found.reasons.items()}
+    return cluster_health.Plan(batches, sorted(hosts[node_id] for node_id in found.done), reasons, found.unavoidable)
 
 
 def _ids(nodes: Mapping[str, NodeFacts]) -> list[tuple[str, int | None]]:
     return [(host, node.get("node_id")) for host, node in sorted(nodes.items())]
 
 
-def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
+def choose_canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
     """Return the host of the canary where none is chosen: the broker that leads the fewest partitions, but not the
     controller. None where nodes are restarted already, or where there is no other broker."""
-    nodes = _of_role(facts, "broker")
-    if any(restarted_since(node, since) for node in nodes.values()):
+    nodes = _nodes_of_role(facts, "broker")
+    if any(was_restarted_since(node, since) for node in nodes.values()):
         return None
-    return _canary({host: int(one) for host, one in _ids(nodes) if one is not None}, cluster)[0]
+    return _choose_canary({host: int(node_id) for host, node_id in _ids(nodes) if node_id is not None}, cluster)[0]
 
 
-def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
+def _choose_canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
     """Return the broker's host that leads the fewest partitions, but not the controller, and why it is the canary."""
-    led = cluster_health.leaderships(cluster.partitions)
-    candidates = [host for host, one in ids.items() if one in cluster.alive and one != cluster.controller]
+    led = cluster_health.count_leaderships(cluster.partitions)
+    candidates = [host for host, node_id in ids.items() if node_id in cluster.alive and node_id != cluster.controller]
     host = min(candidates, key=lambda name: (led.get(ids[name], 0), name), default=None)
     return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""
 
 
-def restarted_since(node: NodeFacts, since: float) -> bool:
+def was_restarted_since(node: NodeFacts, since: float) -> bool:
     """Return whether a node answers and its process started at `since` or later, in seconds since 1970 by its host's
     clock (0: none did). Of a process that ended, the host still knows when it started."""
     started = (node.get("service") or {}).get("started_at") or 0
     return bool(since and node.get("running") and started >= since)
 
 
-def _of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
+def _nodes_of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
     return {host: node for host, node in facts["nodes"].items() if node["role"] == role}

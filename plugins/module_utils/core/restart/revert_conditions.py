@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 
-def under_kraft(zookeeper: Mapping) -> str | None:
-    """Return why no broker may run in plain ZooKeeper mode; None when one may. `zookeeper`: of own_zookeeper.gather."""
+def check_under_kraft(zookeeper: Mapping) -> str | None:
+    """Return why no broker may run in plain ZooKeeper mode; None when one may. `zookeeper`: own_zookeeper.collect."""
     migration, controller = zookeeper["migration"], zookeeper["controller"]
     if not migration:
         return "/migration does not exist, so it is unknown whether the initial copy has begun (QS-RESTART-014)"
@@ -32,7 +32,7 @@ def under_kraft(zookeeper: Mapping) -> str | None:
     return None
 
 
-def copy_at_hand(zookeeper: Mapping, node_id: int, registered: Iterable[str]) -> str | None:
+def check_copy_at_hand(zookeeper: Mapping, node_id: int, registered: Iterable[str]) -> str | None:
     """Return why the initial copy may begin at any moment, so that this broker must not revert; None when it cannot.
 
     `registered`: the ids, as text, of brokers that are or may be registered in the quorum.
@@ -46,7 +46,7 @@ def copy_at_hand(zookeeper: Mapping, node_id: int, registered: Iterable[str]) ->
     )
 
 
-def under_final(state: str | None) -> str | None:
+def check_under_final(state: str | None) -> str | None:
     """Return why no broker may revert to migration mode, from the migration state in its own metadata log; None when it
     may. Only in MIGRATION do controllers write to ZooKeeper and accept brokers in migration mode."""
     return (

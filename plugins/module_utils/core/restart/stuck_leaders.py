@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Collection, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, Topics
 
 PROVED_S = 30.0
@@ -54,91 +54,104 @@ class Stuck(NamedTuple):
     under: list[str]
 
 
-def held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
+def find_held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
     """Return the partitions whose leaders may be stuck. `nodes`, `topics`: probes.cluster.cluster.collect."""
     running = {node["node_id"]: node.get("running") for node in nodes.values() if node["role"] == "broker"}
-    plain = {one for one, mode in running.items() if mode == "zk" and str(one) in topics["brokers"]}
+    plain = {broker_id for broker_id, mode in running.items() if mode == "zk" and str(broker_id) in topics["brokers"]}
     held = []
     for topic, numbers in topics["partitions"].items():
-        for number, one in numbers.items():
-            out = tuple(replica for replica in one["replicas"] if replica not in one["isr"])
-            if out and plain.issuperset(out) and running.get(one["leader"]) == "zk_migration":
-                held.append(HeldOut(topic, int(number), one["leader"], out, tuple(one["isr"])))
+        for number, partition in numbers.items():
+            out = tuple(replica for replica in partition["replicas"] if replica not in partition["isr"])
+            if out and plain.issuperset(out) and running.get(partition["leader"]) == "zk_migration":
+                held.append(HeldOut(topic, int(number), partition["leader"], out, tuple(partition["isr"])))
     return held
 
 
-def without(topics: Topics, held: Iterable[HeldOut]) -> dict:
+def drop_partitions(topics: Topics, held: Iterable[HeldOut]) -> dict:
     """Return `topics` without these partitions: the rest must be healthy."""
-    names = {(one.topic, str(one.number)) for one in held}
+    names = {(partition.topic, str(partition.number)) for partition in held}
     partitions = {
-        topic: {number: one for number, one in numbers.items() if (topic, number) not in names}
+        topic: {number: partition for number, partition in numbers.items() if (topic, number) not in names}
         for topic, numbers in topics["partitions"].items()
     }
     return {**topics, "partitions": partitions}
 
 
-def leaders(held: Collection[HeldOut], nodes: Mapping[str, NodeFacts], min_isr: Mapping[str, int]) -> list[Stuck]:
+def find_leaders(held: Collection[HeldOut], nodes: Mapping[str, NodeFacts], min_isr: Mapping[str, int]) -> list[Stuck]:
     """Return the leaders of these partitions, the one with the least effect of its restart first."""
     hosts = {node["node_id"]: host for host, node in nodes.items() if node["role"] == "broker"}
     stuck = []
-    for broker in {one.leader for one in held}:
-        led = [one for one in held if one.leader == broker]
-        left = {one: [replica for replica in one.isr if replica != broker] for one in held}
-        alone = sorted(one.name for one in led if not left[one])
-        under = sorted(one.name for one in held if broker in one.isr and len(left[one]) < min_isr.get(one.topic, 1))
+    for broker in {partition.leader for partition in held}:
+        led = [partition for partition in held if partition.leader == broker]
+        left = {partition: [replica for replica in partition.isr if replica != broker] for partition in held}
+        alone = sorted(partition.name for partition in led if not left[partition])
+        under = sorted(
+            partition.name
+            for partition in held
+            if broker in partition.isr and len(left[partition]) < min_isr.get(partition.topic, 1)
+        )
         stuck.append(
             Stuck(
                 hosts[broker],
                 broker,
-                sorted({hosts[replica] for one in led for replica in one.out}),
-                sorted(one.name for one in led),
+                sorted({hosts[replica] for partition in led for replica in partition.out}),
+                sorted(partition.name for partition in led),
                 alone,
                 [name for name in under if name not in alone],
             )
         )
-    return sorted(stuck, key=lambda one: (len(one.alone), len(one.under), one.host))
+    return sorted(stuck, key=lambda leader: (len(leader.alone), len(leader.under), leader.host))
 
 
 def token(held: Collection[HeldOut]) -> str | None:
     """Return a token of exactly these partitions; None for none."""
-    return cluster_health.token({"held out": [f"{one.name} {one.leader} {one.out}" for one in held]}) if held else None
+    return (
+        cluster_health.token(
+            {"held out": [f"{partition.name} {partition.leader} {partition.out}" for partition in held]}
+        )
+        if held
+        else None
+    )
 
 
-def not_proved(stuck: Iterable[Stuck]) -> list[str]:
+def explain_not_proved(stuck: Iterable[Stuck]) -> list[str]:
     """Return why these leaders are not restarted yet, as sentences."""
     return [
-        f"{one.host} keeps {_replicas(one)} out of sync, though they have all its records. If this lasts {PROVED_S:g} "
+        f"{leader.host} keeps {_replicas(leader)} out of sync, though they have all its records. If this lasts "
+        f"{PROVED_S:g} "
         "s and nothing else is degraded, the run restarts it (QS-GATE-005)"
-        for one in stuck
+        for leader in stuck
     ]
 
 
-def unclean(one: Stuck, topics: Collection[str]) -> list[str]:
+def explain_unclean(leader: Stuck, topics: Collection[str]) -> list[str]:
     """Return why this leader is not restarted: in these topics a replica that is out of sync would become leader, and
     records that were acknowledged since its last fetch would be lost."""
     if not topics:
         return []
     return [
-        f"{one.host} keeps {_replicas(one)} out of sync and must be restarted, but then a replica that is out of sync "
-        f"would lead. Set unclean.leader.election.enable=false for {shown(sorted(topics))} until it is up (QS-GATE-005)"
+        f"{leader.host} keeps {_replicas(leader)} out of sync and must be restarted, but then a replica that is out of "
+        "sync "
+        f"would lead. Set unclean.leader.election.enable=false for {format_names(sorted(topics))} until it is up "
+        "(QS-GATE-005)"
     ]
 
 
-def announcement(one: Stuck, took_s: float | None) -> list[str]:
+def announcement(leader: Stuck, took_s: float | None) -> list[str]:
     """Return lines on why this leader is restarted next, and the effects. `took_s`: how long a broker's restart took on
     this cluster, if known."""
-    count = len(one.partitions)
+    count = len(leader.partitions)
     meanwhile = "while it restarts" + (f" (about {took_s:.0f} s)" if took_s else "")
     lines = [
-        f"{one.host} keeps {_replicas(one)} out of sync, though they have all its records, in {count} "
-        f"{'partition' if count == 1 else 'partitions'}: {shown(one.partitions)}. The run restarts it next"
+        f"{leader.host} keeps {_replicas(leader)} out of sync, though they have all its records, in {count} "
+        f"{'partition' if count == 1 else 'partitions'}: {format_names(leader.partitions)}. The run restarts it next"
     ]
-    if one.alone:
-        lines.append(f"without a leader {meanwhile}, since no other replica is in sync: {shown(one.alone)}")
-    if one.under:
-        lines.append(f"rejecting acks=all {meanwhile}: {shown(one.under)}")
+    if leader.alone:
+        lines.append(f"without a leader {meanwhile}, since no other replica is in sync: {format_names(leader.alone)}")
+    if leader.under:
+        lines.append(f"rejecting acks=all {meanwhile}: {format_names(leader.under)}")
     return lines
 
 
-def _replicas(one: Stuck) -> str:
-    return f"the replicas of {' and '.join(one.out)}"
+def _replicas(leader: Stuck) -> str:
+    return f"the replicas of {' and '.join(leader.out)}"

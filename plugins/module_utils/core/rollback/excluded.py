@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Topics
 
 
-def without(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
+def drop_excluded(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
     """Return facts, collected without the nodes `excluded` {host: {role, node_id, running}}, of the other nodes alone.
 
     Replicas on brokers without a host do not count, nor do partitions that have no other replica. `topics` gets
@@ -29,7 +29,7 @@ def without(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
     voters = {node["node_id"] for node in excluded.values() if node["role"] == "controller"}
     quorum = facts.get("quorum") or {}
     if voters and quorum.get("voters"):
-        rest["quorum"] = {**quorum, "voters": [one for one in quorum["voters"] if one["id"] not in voters]}
+        rest["quorum"] = {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in voters]}
     topics = facts.get("topics") or {}
     if topics.get("reached") and any(node["role"] == "broker" for node in excluded.values()):
         rest["topics"] = _topics(topics, set(phase.broker_ids(facts)))
@@ -40,27 +40,27 @@ def _topics(topics: Topics, ids: set[int]) -> dict:
     partitions: dict[str, dict] = {}
     single = []
     for topic, numbers in topics["partitions"].items():
-        for number, one in numbers.items():
-            isr = [broker for broker in one["isr"] if broker in ids]
-            replicas = [broker for broker in one["replicas"] if broker in ids]
-            if one["leader"] < 0 and not isr:
+        for number, partition in numbers.items():
+            isr = [broker for broker in partition["isr"] if broker in ids]
+            replicas = [broker for broker in partition["replicas"] if broker in ids]
+            if partition["leader"] < 0 and not isr:
                 continue
-            if len(replicas) == 1 < len(one["replicas"]):
+            if len(replicas) == 1 < len(partition["replicas"]):
                 single.append(f"{topic}-{number}")
-            partitions.setdefault(topic, {})[number] = {**one, "isr": isr, "replicas": replicas}
+            partitions.setdefault(topic, {})[number] = {**partition, "isr": isr, "replicas": replicas}
     return {**topics, "partitions": partitions, "single": single}
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
-    """Return why hosts may not be excluded, None when they may. `facts`: of `without`."""
+def refusal(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
+    """Return why hosts may not be excluded, None when they may. `facts`: of `drop_excluded`."""
     excluded = facts.get("excluded") or {}
     if not excluded:
         return None
-    why = _why(facts, excluded, detected, direction)
+    why = _explain_refusal(facts, excluded, detected, direction)
     return f"quorumshift_exclude_hosts names {', '.join(sorted(excluded))}: {why} (QS-ROLLBACK-002)" if why else None
 
 
-def _why(
+def _explain_refusal(
     facts: ClusterFacts, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str
 ) -> str | None:
     """Return why, without the hosts' names."""
@@ -77,8 +77,8 @@ def _why(
         )
     if detected.phase != phase.REVERTING and any(node["role"] == "broker" for node in excluded.values()):
         # once the controllers are stopped, no node removes a dead broker from the metadata
-        known = {int(one) for one in (facts.get("topics") or {}).get("brokers") or {}}
-        known |= {int(one) for one in facts["zookeeper"].get("broker_ids") or {}}
+        known = {int(broker_id) for broker_id in (facts.get("topics") or {}).get("brokers") or {}}
+        known |= {int(broker_id) for broker_id in facts["zookeeper"].get("broker_ids") or {}}
         alive = sorted(known - set(phase.broker_ids(facts)))
         if alive:
             numbers = ", ".join(map(str, alive))
@@ -94,7 +94,7 @@ def _why(
     return None
 
 
-def returning(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
+def explain_return(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
     """Return what to do on excluded hosts before they start again, as sentences. `excluded`: {host: {role, config_file,
     state: the cluster's directory on it, log_dir of a controller}}."""
     advice = []

@@ -69,8 +69,8 @@ class Replica(NamedTuple):
     newest_epoch: int
 
 
-def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
-    """Return the write at the path of a saved znode, None for none. `state` returns those of partition states.
+def plan_write(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
+    """Return the write at the path of a saved znode, None for none. `plan_state` returns those of partition states.
 
     Raises znodes.ZnodeError where a value cannot be read.
     """
@@ -80,17 +80,17 @@ def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
     if live is None:
         return Write(saved.path, saved.data, saved.acl, kind)
     if kind in _CONFIGS:
-        data = _merged(saved, live, "config")
+        data = _merge(saved, live, "config")
     elif kind == "topic":
-        data = _with_partitions(saved, live)
+        data = _merge_partitions(saved, live)
     elif kind == "acl":
-        data = _with_entries(saved, live)
+        data = _merge_entries(saved, live)
     else:
         data = None
     return None if data is None else Write(saved.path, data, None, kind, live.stat.version)
 
 
-def revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
+def find_revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
     """Return the credentials and permissions of a saved znode that ZooKeeper lacks now, by name. Raises ZnodeError."""
     kind = znodes.kind(saved.path)
     if kind == "user_config":
@@ -102,9 +102,9 @@ def revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
         entries = znodes.acls(live.data, live.path) if live else []
         resource = " ".join(saved.path.strip("/").split("/", 3 if "extended" in saved.path else 2)[1:])
         return [
-            f"{one['permission']} {one['operation']} on {resource} for {one['principal']} from host {one['host']}"
-            for one in znodes.acls(saved.data, saved.path)
-            if one not in entries
+            f"{acl['permission']} {acl['operation']} on {resource} for {acl['principal']} from host {acl['host']}"
+            for acl in znodes.acls(saved.data, saved.path)
+            if acl not in entries
         ]
     if kind == "delegation_token" and live is None:
         token = znodes.delegation_token(saved.data, saved.path)
@@ -135,7 +135,7 @@ def is_metadata(path: str) -> bool:
     return kind not in znodes.VOLATILE_KINDS and kind not in ("directory", "old_consumer")
 
 
-def state(
+def plan_state(
     path: str,
     assigned: Sequence[int],
     topic_id: str | None,
@@ -150,12 +150,20 @@ def state(
     with the same name do not count. Raises znodes.ZnodeError.
     """
     before = [znodes.partition_state(node.data, node.path) for node in (live, saved) if node is not None]
-    logs = {one.broker: one for one in replicas if one.broker in assigned and one.topic_id in (topic_id, None)}
-    epochs = [state["leader_epoch"] for state in before] + [one.newest_epoch for one in logs.values()]
+    logs = {
+        replica.broker: replica
+        for replica in replicas
+        if replica.broker in assigned and replica.topic_id in (topic_id, None)
+    }
+    epochs = [state["leader_epoch"] for state in before] + [log.newest_epoch for log in logs.values()]
     leader, isr = -1, before[0]["isr"] if before else list(assigned)
     if logs:
-        furthest = max((one.last_epoch, one.end_offset) for one in logs.values())
-        isr = [one for one in assigned if one in logs and (logs[one].last_epoch, logs[one].end_offset) == furthest]
+        furthest = max((log.last_epoch, log.end_offset) for log in logs.values())
+        isr = [
+            broker_id
+            for broker_id in assigned
+            if broker_id in logs and (logs[broker_id].last_epoch, logs[broker_id].end_offset) == furthest
+        ]
         leader = isr[0]
     value = {
         "controller_epoch": controller_epoch,
@@ -168,7 +176,7 @@ def state(
     return Write(path, _json(value), acl, "partition_state", -1 if live is None else live.stat.version)
 
 
-def refused(facts: ClusterFacts) -> str | None:
+def refusal(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper must not be restored, None when it may be."""
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if state == "POST_MIGRATION":
@@ -182,7 +190,7 @@ def refused(facts: ClusterFacts) -> str | None:
     return None
 
 
-def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bool:
+def is_needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bool:
     """Return whether there is anything to restore; `lacking`: how many znodes to make or complete. An interrupted
     restore continues, a complete one changes nothing."""
     brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
@@ -190,11 +198,11 @@ def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bo
         return True
     if detected.phase == phase.REVERTING:
         *steps, _controllers_wiped = detected.steps  # the operator wipes the controllers once the cause is found
-        return lacking > 0 or not all(one["done"] for one in steps)
+        return lacking > 0 or not all(step["done"] for step in steps)
     return lacking > 0
 
 
-def not_at_rest(facts: ClusterFacts) -> list[str]:
+def check_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or may start
     (facts: see probes.cluster.cluster.collect)."""
     reasons = []
@@ -209,11 +217,13 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
     return reasons
 
 
-def unlisted_brokers(facts: ClusterFacts) -> str | None:
+def check_brokers_listed(facts: ClusterFacts) -> str | None:
     """Return why a live broker must be added to the inventory, None when all are in it: a restore stops every broker
     and reads its disks."""
-    known = {str(one) for one in phase.broker_ids(facts)}
-    others = sorted(set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda one: (len(one), one))
+    known = {str(broker_id) for broker_id in phase.broker_ids(facts)}
+    others = sorted(
+        set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda broker_id: (len(broker_id), broker_id)
+    )
     if not others:
         return None
     return (
@@ -222,63 +232,65 @@ def unlisted_brokers(facts: ClusterFacts) -> str | None:
     )
 
 
-def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
+def count_unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
     """Return {broker: number of its replicas} of the brokers whose disks are not read; `known`: those that are read."""
-    counts = Counter(one for replicas in assignments for one in replicas)
+    counts = Counter(broker_id for replicas in assignments for broker_id in replicas)
     return {broker: count for broker, count in sorted(counts.items()) if broker not in set(known)}
 
 
-def registered(facts: ClusterFacts) -> list[str]:
+def describe_registered(facts: ClusterFacts) -> list[str]:
     """Return which brokers are registered in ZooKeeper, as a sentence: the session of a killed broker outlives it."""
     alive = sorted(facts["zookeeper"].get("broker_ids") or {})
     return [f"brokers are registered in ZooKeeper: {', '.join(alive)}"] if alive else []
 
 
-def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]) -> dict:
+def partitions_from_disks(
+    topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]
+) -> dict:
     """Return {partition: replicas} of a topic, with the partitions made after the backup, which only the disks have.
 
     `topic_id`, `known`: of the topic in ZooKeeper (None and {} for a topic that only the disks have); `logs`: the logs
     on the brokers' disks of a topic of this name. If the disks have several topics of one name, for example a deleted
     one on a broker that was down, a topic that ZooKeeper lacks is not restored from them.
     """
-    ids = {topic_id} if topic_id else {one.topic_id for replicas in logs.values() for one in replicas}
+    ids = {topic_id} if topic_id else {replica.topic_id for replicas in logs.values() for replica in replicas}
     if len(ids) != 1 or None in ids:
         return dict(known)
     made_later = {
-        str(partition): sorted(one.broker for one in replicas if one.topic_id in ids)
+        str(partition): sorted(replica.broker for replica in replicas if replica.topic_id in ids)
         for partition, replicas in sorted(logs.items())
         if str(partition) not in known
     }
     return {**known, **{partition: brokers for partition, brokers in made_later.items() if brokers}}
 
 
-def epoch_above(epochs: Iterable[int | None]) -> int:
+def choose_epoch(epochs: Iterable[int | None]) -> int:
     """Return the controller epoch to write into states and /controller_epoch: above all `epochs`. The next controller
     takes one more."""
-    return max((one for one in epochs if one is not None), default=0) + 1
+    return max((epoch for epoch in epochs if epoch is not None), default=0) + 1
 
 
-def _merged(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
+def _merge(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
     """Return the live object with the saved keys that it lacks, None if it lacks none."""
     old, now = _object(saved), _object(live)
     lacking = {key: value for key, value in old.get(field, {}).items() if key not in now.get(field, {})}
     return _json({**old, **now, field: {**now.get(field, {}), **lacking}}) if lacking else None
 
 
-def _with_partitions(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
+def _merge_partitions(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     """Return the live topic with the saved partitions that it lacks, None if it lacks none or has another topic id."""
     if znodes.topic(saved.data, saved.path)["topic_id"] != znodes.topic(live.data, live.path)["topic_id"]:
         return None
-    return _merged(saved, live, "partitions")
+    return _merge(saved, live, "partitions")
 
 
-def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
+def _merge_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     old, now = znodes.acls(saved.data, saved.path), znodes.acls(live.data, live.path)
     if all(entry in now for entry in old):
         return None
     value: dict[str, Any] = _object(live) if live.data else {"version": 1}
     mine = value.get("acls", [])
-    return _json({**value, "acls": [*mine, *(one for one in _object(saved)["acls"] if one not in mine)]})
+    return _json({**value, "acls": [*mine, *(acl for acl in _object(saved)["acls"] if acl not in mine)]})
 
 
 def _object(node: znodes.Znode) -> dict[str, Any]:

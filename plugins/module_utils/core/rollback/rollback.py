@@ -32,12 +32,14 @@ class ZkControllerRestore(NamedTuple):
     migration: bool
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
+def refusal(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
     """Return why a rollback to `target` may not begin; None when it may, or when there is nothing to do."""
-    return impossible(facts, detected, target) or ((". ".join(version_1(facts)) or None) if target == ZK else None)
+    return explain_impossible(facts, detected, target) or (
+        (". ".join(check_version_1(facts)) or None) if target == ZK else None
+    )
 
 
-def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
+def explain_impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
     """Return why this phase has no rollback to `target`; None when it has one, or when there is nothing to do."""
     if target not in TARGETS:
         return f"quorumshift_rollback_to is {target!r}. Set it to {' or '.join(TARGETS)} (QS-ROLLBACK-001)"
@@ -60,23 +62,23 @@ def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) ->
         )
     if detected.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in detected.blocks)
-    if phase.restoring(facts):
+    if phase.find_restoring(facts):
         return "A restore is not finished. Finish it first: run quorumshift.kafka.restore_zookeeper (QS-ROLLBACK-001)"
     if detected.phase == phase.REVERTING:
-        return _masked(facts, target)
+        return _check_masked(facts, target)
     if target == HYBRID and detected.phase not in (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING):
         return f"The phase is {detected.phase}: no broker can be rolled back to migration mode (QS-ROLLBACK-001)"
     return None
 
 
-def _masked(facts: ClusterFacts, target: str) -> str | None:
+def _check_masked(facts: ClusterFacts, target: str) -> str | None:
     """Return why the masked controllers are not those of a rollback to this target; None when they are."""
     if target == HYBRID:
         return (
             "The controllers are masked: a rollback to ZooKeeper has begun. Continue with "
             "quorumshift_rollback_to=zk (QS-ROLLBACK-001)"
         )
-    migration = stopped_by_migration(facts)
+    migration = find_migration_lock(facts)
     if migration:
         return (
             f"The controllers are masked, but not by a rollback: {run_lock.holder(migration)} stopped them because the "
@@ -86,44 +88,48 @@ def _masked(facts: ClusterFacts, target: str) -> str | None:
     return None
 
 
-def stopped_by_migration(facts: ClusterFacts) -> RunLock | None:
+def find_migration_lock(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock if it is that of a migration, None otherwise. That run masked the controllers because
     the initial copy damaged ZooKeeper."""
-    newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts))
+    newest = run_lock.find_newest(facts["nodes"], phase.cluster_id(facts))
     return newest if newest and newest["direction"] == run_lock.FORWARD else None
 
 
-def unfinished_target(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
+def find_unfinished_target(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
     """Return the target of an unfinished rollback that has restarted at least one node. None otherwise."""
-    target = _unfinished(facts).get("target")
+    target = _find_unfinished(facts).get("target")
     if not target:
         return None
     restarts = [transitions.KINDS.get((node.get("node_restart") or {}).get("kind")) for node in facts["nodes"].values()]
     begun = any(kind and kind.is_rollback for kind in restarts)
-    return target if begun and not (impossible(facts, detected, target) or idle(facts, detected, target)) else None
+    return (
+        target
+        if begun and not (explain_impossible(facts, detected, target) or is_idle(facts, detected, target))
+        else None
+    )
 
 
-def unproved(facts: ClusterFacts, detected: phase.PhaseResult, run: str | None = None) -> bool:
+def is_unproved(facts: ClusterFacts, detected: phase.PhaseResult, run: str | None = None) -> bool:
     """Return whether another run's rollback to plain ZooKeeper mode was interrupted with only its last gate left: no
     run has verified the cluster since."""
-    newest = _unfinished(facts)
-    return newest.get("target") == ZK and newest["run"] != run and idle(facts, detected, ZK)
+    newest = _find_unfinished(facts)
+    return newest.get("target") == ZK and newest["run"] != run and is_idle(facts, detected, ZK)
 
 
-def _unfinished(facts: ClusterFacts) -> Mapping:
+def _find_unfinished(facts: ClusterFacts) -> Mapping:
     """Return the newest run lock if it is that of a rollback that failed or was interrupted, {} otherwise."""
-    newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
-    return {} if newest.get("direction") != run_lock.BACK or run_lock.ended_well(newest) else newest
+    newest = run_lock.find_newest(facts["nodes"], phase.cluster_id(facts)) or {}
+    return {} if newest.get("direction") != run_lock.BACK or run_lock.has_ended_well(newest) else newest
 
 
-def idle(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> bool:
+def is_idle(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> bool:
     """Return whether there is nothing to roll back."""
     if target == HYBRID:
-        return detected.phase == phase.HYBRID and not in_mode(facts, "kraft")
-    return detected.phase == phase.ZK and not traces(facts)
+        return detected.phase == phase.HYBRID and not find_brokers_in_mode(facts, "kraft")
+    return detected.phase == phase.ZK and not find_traces(facts)
 
 
-def in_mode(facts: ClusterFacts, mode: str) -> list[str]:
+def find_brokers_in_mode(facts: ClusterFacts, mode: str) -> list[str]:
     """Return the brokers that run or will start in a mode."""
     nodes = facts["nodes"].items()
     return sorted(
@@ -131,13 +137,13 @@ def in_mode(facts: ClusterFacts, mode: str) -> list[str]:
     )
 
 
-def version_1(facts: ClusterFacts) -> list[str]:
+def check_version_1(facts: ClusterFacts) -> list[str]:
     """Return why brokers would not start in plain ZooKeeper mode, as sentences without the last full stop: that mode
     rejects a log directory that was formatted during the migration (MetaPropertiesEnsemble, KAFKA-20762)."""
     reasons = []
     for host, node in sorted(facts["nodes"].items()):
         directories = node.get("log_dirs") or [] if node["role"] == "broker" else []
-        paths = [one["path"] for one in directories if (one.get("meta") or {}).get("version") == "1"]
+        paths = [log_dir["path"] for log_dir in directories if (log_dir.get("meta") or {}).get("version") == "1"]
         if paths:
             reasons.append(
                 f"meta.properties of {host} has version=1 in {', '.join(paths)}, so the broker cannot start in plain "
@@ -147,7 +153,7 @@ def version_1(facts: ClusterFacts) -> list[str]:
     return reasons
 
 
-def traces(facts: ClusterFacts) -> list[str]:
+def find_traces(facts: ClusterFacts) -> list[str]:
     """Return why a cluster in plain ZooKeeper mode still has traces of a migration, as sentences."""
     reasons = []
     zookeeper = facts["zookeeper"]
@@ -156,11 +162,11 @@ def traces(facts: ClusterFacts) -> list[str]:
     controller = zookeeper.get("controller") or {}
     if controller.get("exists") and not controller.get("ephemeral"):
         reasons.append("/controller is KRaft's (QS-GATE-004)")
-    fenced = zk_controller.fenced_sentence(zookeeper)
+    fenced = zk_controller.explain_fenced(zookeeper)
     reasons += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
-            formatted = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
+            formatted = [log_dir["path"] for log_dir in node.get("log_dirs") or [] if log_dir.get("meta")]
             reasons += [f"{host} has a formatted log directory: {path} (QS-GATE-004)" for path in formatted]
             if (node.get("service") or {}).get("masked"):
                 reasons.append(f"{(node.get('service') or {}).get('name')} of {host} is masked (QS-GATE-004)")
@@ -169,27 +175,29 @@ def traces(facts: ClusterFacts) -> list[str]:
     return reasons
 
 
-def to_do(detected: phase.PhaseResult, through: str) -> list[str]:
+def check_steps_done(detected: phase.PhaseResult, through: str) -> list[str]:
     """Return why a rollback is not done up to the step `through` (phase.detect), as sentences."""
     names = [step["step"] for step in detected.steps]
     wanted = detected.steps[: names.index(through) + 1] if names else []
     return [f"rollback step not done: {step['step']} (QS-GATE-004)" for step in wanted if not step["done"]]
 
 
-def not_reverted(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
+def check_reverted(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return why the rollback to plain ZooKeeper mode is not complete."""
-    return traces(facts) if detected.phase == phase.ZK else to_do(detected, phase.RevertStep.BROKERS_PLAIN)
+    return (
+        find_traces(facts) if detected.phase == phase.ZK else check_steps_done(detected, phase.RevertStep.BROKERS_PLAIN)
+    )
 
 
-def not_at_rest(facts: ClusterFacts) -> list[str]:
+def check_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why ZooKeeper's controller cannot be restored now, as sentences: a KRaft controller runs or may start."""
-    reasons = restore_plan.not_at_rest({"nodes": phase.controllers(facts)})
+    reasons = restore_plan.check_at_rest({"nodes": phase.controllers(facts)})
     if not facts["zookeeper"].get("reached"):
         reasons.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')} (QS-PHASE-001)")
     return reasons
 
 
-def undrained(facts: ClusterFacts) -> str | None:
+def check_drained(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper may lack a committed change of the metadata; None when it has all of them.
 
     A change is committed if a majority of the voters has it on disk. `/migration` has the offset up to which the
@@ -232,8 +240,8 @@ def undrained(facts: ClusterFacts) -> str | None:
 def restore_zk_controller(
     znodes_seen: Mapping, highest: int | None, raft_epochs: Iterable[int | None]
 ) -> ZkControllerRestore:
-    """Return what to change in ZooKeeper; `znodes_seen`: by zookeeper.zookeeper.migration_znodes; `highest`: highest
-    controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
+    """Return what to change in ZooKeeper; `znodes_seen`: by zookeeper.zookeeper.read_migration_znodes; `highest`: the
+    highest controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
 
     ZooKeeper's controller takes /controller_epoch plus one. It elects no leader for a partition whose state has a
     higher epoch, as KRaft writes it. An elected controller that can write is left alone, since writing the epoch would
@@ -241,21 +249,21 @@ def restore_zk_controller(
     """
     controller, migration = znodes_seen["controller"], bool(znodes_seen["migration"]["exists"])
     now = znodes_seen["controller_epoch"]["value"] or 0
-    elected = zk_controller.elected(controller)
-    if elected and not zk_controller.fenced(znodes_seen) and now >= (highest or 0):
+    elected = zk_controller.is_elected(controller)
+    if elected and not zk_controller.is_fenced(znodes_seen) and now >= (highest or 0):
         return ZkControllerRestore(None, False, migration)
-    above = restore_plan.epoch_above([highest, *raft_epochs])
-    return ZkControllerRestore(above if now < above else None, elected or _kraft_owned(controller), migration)
+    above = restore_plan.choose_epoch([highest, *raft_epochs])
+    return ZkControllerRestore(above if now < above else None, elected or _is_kraft_owned(controller), migration)
 
 
-def _kraft_owned(controller: Mapping) -> bool:
+def _is_kraft_owned(controller: Mapping) -> bool:
     return bool(controller["exists"] and not controller["ephemeral"])
 
 
 NO_CONTROLLER = "Until then the brokers serve clients without a controller"
 
 
-def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
+def find_versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
     """Return {path of a partition's state: the version that it needs}.
 
     ZooKeeper's controller takes the version of a state's znode as the partition epoch. A broker ignores requests with a
@@ -268,7 +276,7 @@ def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) ->
         known = partition_epochs.get(name)
         if not known or known["topic_id"] != topic["topic_id"]:
             continue
-        for number, one in topic["partitions"].items():
-            if one["version"] is not None and one["version"] < known["epochs"].get(number, 0):
+        for number, partition in topic["partitions"].items():
+            if partition["version"] is not None and partition["version"] < known["epochs"].get(number, 0):
                 behind[znodes.partition_state_path(name, number)] = known["epochs"][number]
     return behind

@@ -39,11 +39,13 @@ def detect(facts: ClusterFacts, detected: phase.PhaseResult) -> RollbackReadines
         target
         for target in (rollback.HYBRID, rollback.ZK)
         if detected.phase != phase.ZK
-        and not (rollback.impossible(facts, detected, target) or rollback.idle(facts, detected, target))
+        and not (rollback.explain_impossible(facts, detected, target) or rollback.is_idle(facts, detected, target))
     ]
     if not targets:
         return RollbackReadiness((), ())
-    return RollbackReadiness(tuple(targets), (*_zookeeper(facts, detected), *_disks(facts), *rollback.version_1(facts)))
+    return RollbackReadiness(
+        tuple(targets), (*_zookeeper(facts, detected), *_disks(facts), *rollback.check_version_1(facts))
+    )
 
 
 def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
@@ -59,10 +61,10 @@ def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     if behind <= LAG:
         return []
     seen = f"ZooKeeper is {behind} offsets behind the quorum, so a rollback would lose these changes (QS-ROLLBACK-003)"
-    return [advice.sentences(seen, to_be_written(facts))]
+    return [advice.sentences(seen, suggest_writes(facts))]
 
 
-def to_be_written(facts: ClusterFacts) -> str:
+def suggest_writes(facts: ClusterFacts) -> str:
     """Return what to do where ZooKeeper stays behind the quorum. In Kafka 3.9.2 an active controller that loses the
     answer to a write keeps the old version of `/migration`, and each later write fails."""
     leader = (facts.get("quorum") or {}).get("leader_id")
@@ -80,11 +82,11 @@ def _disks(facts: ClusterFacts) -> list[str]:
     """Return why a broker may fail to start when a rollback restarts it."""
     reasons = []
     for host, node in sorted(facts["nodes"].items()):
-        for one in node.get("log_dirs") or [] if node["role"] == "broker" else []:
-            free = one.get("free_bytes")
+        for log_dir in node.get("log_dirs") or [] if node["role"] == "broker" else []:
+            free = log_dir.get("free_bytes")
             if free is not None and free < LOG_DIR_BYTES:
                 reasons.append(
-                    f"{host}: {one['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Free "
+                    f"{host}: {log_dir['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Free "
                     "space there (QS-ROLLBACK-003)"
                 )
     return reasons

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def runs(nodes: Mapping[str, NodeFacts], cluster_id: str) -> list[Run]:
-    """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.node.facts, `journals`)."""
+    """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.node.collect, `journals`)."""
     events: dict[str, list[tuple[str, Mapping]]] = {}
     for host, node in sorted(nodes.items()):
         for event in _journal(node, cluster_id)["events"]:
@@ -63,13 +63,16 @@ def lines(known: Iterable[Run]) -> list[str]:
         holder = f"{run.user or '?'} on {run.host or '?'}"
         end = _end(run, took_over, known[-1])
         shown.append(f"    {_moment(run.since)}  run {run.run} ({run.direction or '?'}) of {holder}, {end}")
-        for one in sorted(run.node_restarts):
-            why = f": {_first_line(one.message)}" if one.message else ""
-            shown.append(f"      {_moment(one.at)}  {one.host}  {one.kind}  {one.outcome}{why}")
+        for node_restart in sorted(run.node_restarts):
+            why = f": {_first_line(node_restart.message)}" if node_restart.message else ""
+            shown.append(
+                f"      {_moment(node_restart.at)}  {node_restart.host}  {node_restart.kind}  "
+                f"{node_restart.outcome}{why}"
+            )
     return shown
 
 
-def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
+def find_contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
     """Return what in the journals is unreadable, missing, or contradicts the hosts, as sentences.
 
     `recorded`: the events of every run with artifacts on the control node.
@@ -85,7 +88,7 @@ def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: It
         if journal["torn"]:
             count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
             doubts.append(f"{count} of {host}'s journal cannot be read")
-        run = _lacking(host, node, cluster_id, journal, node_restarts, recorded)
+        run = _find_lacking(host, node, cluster_id, journal, node_restarts, recorded)
         if run:
             lacking.setdefault(run, []).append(host)
         newest = node.get("node_restart") or {}
@@ -104,7 +107,7 @@ def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: It
     return [f"{doubt}. Runs rely on what the hosts show, not on journals" for doubt in doubts]
 
 
-def _lacking(
+def _find_lacking(
     host: str, node: NodeFacts, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
 ) -> str | None:
     """Return the newest run that the host's journal should have and lacks, by the host's own files and the run

@@ -20,7 +20,7 @@ _INSTALL = (
 )
 
 
-def not_started(result: Mapping) -> bool:
+def is_not_started(result: Mapping) -> bool:
     """Return whether a task's result is of a module that never ran."""
     parsed = result.get("_ansible_parsed", True)
     return bool(result.get("failed")) and (
@@ -34,7 +34,7 @@ def reason(interpreter: str, output: str, stderr: str, wanted: Tuple[int, int]) 
     `output`: what `interpreter -c PROBE` and /etc/os-release print; `stderr`: of the module; `wanted`: the oldest
     Python that this ansible-core supports on hosts.
     """
-    found, install = _version(output), _install(output, wanted)
+    found, install = _parse_version(output), _suggest_install(output, wanted)
     if found is None:
         return f"there is no Python at {interpreter}. {install}. {_SET} (QS-RUN-010)"
     if found < tuple(wanted):
@@ -42,7 +42,7 @@ def reason(interpreter: str, output: str, stderr: str, wanted: Tuple[int, int]) 
     return f"the module did not start: {_last_line(stderr)}. Run it again with -vvv to see all output (QS-RUN-010)"
 
 
-def _version(output: str) -> Tuple[int, int] | None:
+def _parse_version(output: str) -> Tuple[int, int] | None:
     """Return the version that `PROBE` printed, None if it did not run."""
     found = re.search(r"^Python (\d+) (\d+)$", output, re.M)
     return (int(found.group(1)), int(found.group(2))) if found else None
@@ -53,7 +53,7 @@ def _last_line(text: str) -> str:
     return " ".join((text.strip().splitlines() or ["it printed nothing"])[-1].split())
 
 
-def _install(output: str, wanted: Tuple[int, int]) -> str:
+def _suggest_install(output: str, wanted: Tuple[int, int]) -> str:
     """Return how to install a Python on this system."""
     release = dict(re.findall(r"^(ID|VERSION_ID)=\"?([^\"\n]*)\"?$", output, re.M))
     for names, version, command in _INSTALL:

@@ -18,7 +18,7 @@ import time
 from typing import Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, RestartRecord, RunLock
 
 FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
@@ -46,7 +46,7 @@ def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_u
     """
     hosts = order(nodes)
     locks = _locks(nodes, cluster_id)
-    newest = newest_of(locks)
+    newest = choose_newest(locks)
     number = (newest or {}).get("number", 0) + 1
 
     def verdict(refused: str | None, over: str | None = None) -> Verdict:
@@ -54,16 +54,16 @@ def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_u
 
     unreached = {host: nodes[host].get("error") for host in hosts if not nodes[host].get("reached", True)}
     if unreached:
-        return verdict(_unreached(unreached))
+        return verdict(_explain_unreached(unreached))
     unreadable = {host: run_lock["error"] for host, run_lock in locks.items() if run_lock and run_lock.get("error")}
     if unreadable:
-        return verdict(_unreadable(unreadable))
+        return verdict(_explain_unreadable(unreadable))
     if newest is None or newest["closed"] or newest["run"] == me["run"]:
         return verdict(None)
     reverses = {me.get("direction"), newest.get("direction")} == {FORWARD, BACK}
     if force_unlock == newest["run"] or (me["alive"] is False and not reverses):
         return verdict(None, newest["run"])
-    return verdict(_held(newest, nodes, force_unlock, me["alive"]))
+    return verdict(_explain_held(newest, nodes, force_unlock, me["alive"]))
 
 
 def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
@@ -71,16 +71,16 @@ def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
     return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
 
 
-def newest_in(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> RunLock | None:
+def find_newest(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> RunLock | None:
     """Return a cluster's newest run lock on these hosts, None without any."""
-    return newest_of(_locks(nodes, cluster_id))
+    return choose_newest(_locks(nodes, cluster_id))
 
 
 def _locks(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, RunLock | None]:
     return {host: (node.get("run_locks") or {}).get(cluster_id or "") for host, node in nodes.items()}
 
 
-def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
+def choose_newest(locks: Mapping[str, RunLock | None]) -> RunLock | None:
     """Return the run lock with the highest number among {host: run lock}. It is closed if it is closed on any host, and
     its run failed if that is so on any host."""
     readable = [run_lock for run_lock in locks.values() if run_lock and not run_lock.get("error")]
@@ -90,15 +90,15 @@ def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
     same = [
         run_lock for run_lock in readable if (run_lock["number"], run_lock["run"]) == (newest["number"], newest["run"])
     ]
-    closed = sorted((run_lock for run_lock in same if run_lock["closed"]), key=ended_well)
+    closed = sorted((run_lock for run_lock in same if run_lock["closed"]), key=has_ended_well)
     return next(iter(closed), newest)
 
 
-def comparable(one: Mapping | None, other: Mapping | None) -> bool:
+def are_comparable(lock: Mapping | None, other: Mapping | None) -> bool:
     """Return whether one process can see another: same boot of the same kernel, same pid namespace."""
-    if not one or not other:
+    if not lock or not other:
         return False
-    return all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+    return all(lock.get(key) and lock.get(key) == other.get(key) for key in _PROCESS)
 
 
 def status_line(run_lock: RunLock) -> str:
@@ -106,11 +106,11 @@ def status_line(run_lock: RunLock) -> str:
     if not run_lock["closed"]:
         return f"locked by {holder(run_lock)}"
     return f"last run: {holder(run_lock)}, " + (
-        "ended well" if ended_well(run_lock) else f'ended at "{run_lock["how"]}"'
+        "ended well" if has_ended_well(run_lock) else f'ended at "{run_lock["how"]}"'
     )
 
 
-def ended_well(run_lock: RunLock) -> bool:
+def has_ended_well(run_lock: RunLock) -> bool:
     """Return whether the run that held a lock ended without a failure."""
     return bool(run_lock["closed"]) and run_lock.get("how") == run_outcome.OK
 
@@ -118,7 +118,7 @@ def ended_well(run_lock: RunLock) -> bool:
 def is_interrupted(run_lock: RunLock | None, alive: bool | None) -> bool:
     """Return whether the run that took a lock failed or was killed. `alive`: whether its process is at work, None if
     unknown."""
-    return run_lock is not None and not ended_well(run_lock) and (bool(run_lock["closed"]) or alive is False)
+    return run_lock is not None and not has_ended_well(run_lock) and (bool(run_lock["closed"]) or alive is False)
 
 
 def holder(run_lock: RunLock) -> str:
@@ -139,12 +139,12 @@ def newest_restart(nodes: Mapping[str, NodeFacts], run: str) -> str:
             node_restarts.append((record["steps"][-1]["at"], host, record))
     if not node_restarts:
         return ""
-    _at, host, newest = max(node_restarts, key=lambda one: one[0])
+    _at, host, newest = max(node_restarts, key=lambda node_restart: node_restart[0])
     state = newest.get("outcome") or newest["steps"][-1]["name"]
     return f"; its newest restart: {host}, {newest['kind']}: {state}"
 
 
-def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, alive: bool | None) -> str:
+def _explain_held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, alive: bool | None) -> str:
     """Return why an open run lock of another run is not taken over."""
     by = holder(newest) + newest_restart(nodes, newest["run"])
     if alive:
@@ -164,16 +164,16 @@ def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, al
     )
 
 
-def _unreached(errors: Mapping[str, str | None]) -> str:
+def _explain_unreached(errors: Mapping[str, str | None]) -> str:
     """Return why hosts that were not reached stop a run: each reason once, with its hosts."""
     by_reason: dict[str | None, list[str]] = {}
     for host, error in sorted(errors.items()):
         by_reason.setdefault(error, []).append(host)
-    listed = "; ".join(f"{shown(hosts)}: {error}" for error, hosts in by_reason.items())
+    listed = "; ".join(f"{format_names(hosts)}: {error}" for error, hosts in by_reason.items())
     return f"A run must lock every broker and controller, and {len(errors)} cannot be locked: {listed} (QS-RUN-007)"
 
 
-def _unreadable(errors: Mapping[str, str]) -> str:
+def _explain_unreadable(errors: Mapping[str, str]) -> str:
     """Return why run locks that cannot be read stop a run."""
     listed = "; ".join(f"{host}: {error}" for host, error in sorted(errors.items()))
     return f"A run lock cannot be read ({listed}). If no other run is at work, delete that file (QS-RUN-008)"

@@ -59,7 +59,7 @@ class Failure(NamedTuple):
     def sentence(self) -> str:
         """Return why the run ended, as a sentence without its period."""
         where = " on ".join(part for part in (f'"{self.task}"', self.host) if part)
-        return f"The run ended at {where}: {message_ids.unended(self.reason) or 'the reason is above'}"
+        return f"The run ended at {where}: {message_ids.drop_full_stop(self.reason) or 'the reason is above'}"
 
 
 def failures(events: Iterable[Mapping]) -> list[Failure]:
@@ -76,21 +76,21 @@ def advice(events: Iterable[Mapping]) -> str:
     return next((str(event["do"]) for event in reversed(list(events)) if event.get("name") == ADVISED), "")
 
 
-def unended(events: Iterable[Mapping]) -> list[Mapping]:
+def find_unended(events: Iterable[Mapping]) -> list[Mapping]:
     """Return the events of the steps that began and have not ended, oldest first."""
     begun: list[Mapping] = []
     for event in events:
         if event.get("name") == STEP_BEGUN:
             begun.append(event)
         elif event.get("name") == STEP_ENDED:
-            begun = [one for one in begun if (one["step"], one["hosts"]) != (event["step"], event["hosts"])]
+            begun = [step for step in begun if (step["step"], step["hosts"]) != (event["step"], event["hosts"])]
     return begun
 
 
 def outcome(events: Iterable[Mapping]) -> Failure | None:
     """Return what a run failed at when nothing more of it is to come; None if it ended well."""
     events = list(events)
-    return next(iter([*failures(events), *map(_of_step, unended(events))]), None)
+    return next(iter([*failures(events), *map(_explain_step, find_unended(events))]), None)
 
 
 def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str | None:
@@ -98,17 +98,17 @@ def refusal(events: Iterable[Mapping], step: str, hosts: Collection[str]) -> str
 
     `step`: the name of the task's step, `hosts`: those of its batch that are left."""
     events = list(events)
-    others = [one for one in unended(events) if one["step"] != step or not set(hosts) <= set(one["hosts"])]
-    failure = next(iter([*failures(events), *map(_of_step, others)]), None)
+    others = [event for event in find_unended(events) if event["step"] != step or not set(hosts) <= set(event["hosts"])]
+    failure = next(iter([*failures(events), *map(_explain_step, others)]), None)
     return f"{failure.sentence}. Nothing more was done (QS-RUN-012)" if failure else None
 
 
 def is_refusal(reason: str | None) -> bool:
     """Return whether a task failed because the run had failed before it (`refusal`)."""
-    return message_ids.of(reason)[-1:] == [REFUSED]
+    return message_ids.find_ids(reason)[-1:] == [REFUSED]
 
 
-def unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:
+def find_unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:
     """Return the event of a restart that the run began on a host and whose end it has not journaled, None without."""
     begun = None
     for event in events:
@@ -121,29 +121,29 @@ def unawaited(events: Iterable[Mapping], host: str) -> Mapping | None:
 
 def is_clean_up(module: str, options: Mapping) -> bool:
     """Return whether a module with these options may run after the run failed (`CLEAN_UPS`)."""
-    return _listed(CLEAN_UPS, module, options)
+    return _is_listed(CLEAN_UPS, module, options)
 
 
 def needs_lock(module: str, options: Mapping) -> bool:
     """Return whether a module with these options changes the cluster for a run (`CHANGES`)."""
-    return _listed(CHANGES, module, options)
+    return _is_listed(CHANGES, module, options)
 
 
-def _listed(table: Mapping[str, Mapping], module: str, options: Mapping) -> bool:
+def _is_listed(table: Mapping[str, Mapping], module: str, options: Mapping) -> bool:
     wanted = table.get(module)
     return wanted is not None and all(options.get(option) in values for option, values in wanted.items())
 
 
-def lost() -> str:
+def explain_lost() -> str:
     """Return why a step failed that lost a host."""
     return "the host became unreachable. The cause is above (QS-RUN-004)"
 
 
-def _of_step(begun: Mapping) -> Failure:
+def _explain_step(begun: Mapping) -> Failure:
     hosts = ", ".join(begun["hosts"])
-    return Failure(str(begun["step"]), hosts, _without_end(hosts))
+    return Failure(str(begun["step"]), hosts, _explain_without_end(hosts))
 
 
-def _without_end(hosts: str) -> str:
+def _explain_without_end(hosts: str) -> str:
     """Return why a run ended in which a step has no end."""
     return f"the step did not end on {hosts}. The cause is above (QS-RUN-004)"

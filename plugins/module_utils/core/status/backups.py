@@ -15,7 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Nod
 REMOVE = "quorumshift_remove_backups=true"
 
 
-def found(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, list[dict]]:
+def find_backups(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, list[dict]]:
     """Return {host: [{path, time}]} of the hosts that have backups of this cluster."""
     of_cluster = {host: (node.get("backups") or {}).get(cluster_id or "") or [] for host, node in nodes.items()}
     return {host: files for host, files in sorted(of_cluster.items()) if files}
@@ -25,13 +25,13 @@ def reminders(nodes: Mapping[str, NodeFacts], cluster_id: str | None, now: float
     """Return a sentence for each host that has backups, without a full stop."""
     return [
         f"{host} has {len(files)} backup{'s' if len(files) > 1 else ''} of ZooKeeper with credentials in "
-        f"{os.path.dirname(files[0]['path'])}, the oldest {screen.duration(max(0, now - files[0]['time']))} old. Once "
-        f"you need no backup: run the playbook migrate with -e {REMOVE}"
-        for host, files in found(nodes, cluster_id).items()
+        f"{os.path.dirname(files[0]['path'])}, the oldest {screen.format_duration(max(0, now - files[0]['time']))} "
+        f"old. Once you need no backup: run the playbook migrate with -e {REMOVE}"
+        for host, files in find_backups(nodes, cluster_id).items()
     ]
 
 
-def refused(now: str) -> str | None:
+def refusal(now: str) -> str | None:
     """Return why backups may not be removed in this phase, None if they may."""
     if now == phase.FINALIZED:
         return None

@@ -72,7 +72,7 @@ def _order(
     if step.kind != ROLL:
         return cluster_health.Plan([], [], {}, {})
     wish = restart_plan.Wish(canary, concurrency)
-    return restart_plan.of_kind(facts, transitions.KINDS[step.name], min_isr, wish)
+    return restart_plan.plan_kind(facts, transitions.KINDS[step.name], min_isr, wish)
 
 
 def direction(target: str) -> str:
@@ -80,16 +80,16 @@ def direction(target: str) -> str:
     return run_lock.BACK if target else run_lock.FORWARD
 
 
-def each_s(events: Iterable[Mapping]) -> dict[str, float]:
+def average_s(events: Iterable[Mapping]) -> dict[str, float]:
     """Return {kind: seconds} that a restart of that kind took on this cluster on average, with its admission; "" is
     the average of all. Empty where none is known. `events`: of the runs' journals."""
     took: dict[str, list[float]] = {}
     waited: dict[str, list[float]] = {}
-    for one in events:
-        if one["kind"] == "restart" and one.get("outcome") == "done":
-            took.setdefault(one["name"], []).append(_restart_s(one))
-        elif one["name"] == ADMITTED and one.get("waited_s") is not None:
-            waited.setdefault(one["restart_kind"], []).append(one["waited_s"])
+    for event in events:
+        if event["kind"] == "restart" and event.get("outcome") == "done":
+            took.setdefault(event["name"], []).append(_restart_s(event))
+        elif event["name"] == ADMITTED and event.get("waited_s") is not None:
+            waited.setdefault(event["restart_kind"], []).append(event["waited_s"])
     each = {kind: _mean(seconds) + _mean(waited.get(kind, ())) for kind, seconds in took.items()}
     if each:
         each[""] = sum(each[kind] * len(took[kind]) for kind in took) / sum(map(len, took.values()))
@@ -132,7 +132,7 @@ class Took(NamedTuple):
     took_s: float
 
 
-def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
+def measure_took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them.
 
     Restarts that an earlier run began are not part of the plan. Nodes that restart at once are one batch, of which the
@@ -141,16 +141,16 @@ def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     batches: dict[str, list[float]] = {}  # the longest restart of each
     waited: dict[str, float] = {}
     admitted = None  # the kind of a batch of which no restart has ended yet
-    for one in events:
-        if one["kind"] == "restart" and str(one.get("node_restart")).startswith(f"{run}/{one['name']}/"):
-            longest, seconds = batches.setdefault(one["name"], []), _restart_s(one)
-            if longest and admitted != one["name"]:
+    for event in events:
+        if event["kind"] == "restart" and str(event.get("node_restart")).startswith(f"{run}/{event['name']}/"):
+            longest, seconds = batches.setdefault(event["name"], []), _restart_s(event)
+            if longest and admitted != event["name"]:
                 seconds = max(longest.pop(), seconds)
             longest.append(seconds)
             admitted = None
-        elif one["name"] == ADMITTED:
-            admitted = one["restart_kind"]
-            waited[admitted] = waited.get(admitted, 0.0) + (one.get("waited_s") or 0.0)
+        elif event["name"] == ADMITTED:
+            admitted = event["restart_kind"]
+            waited[admitted] = waited.get(admitted, 0.0) + (event.get("waited_s") or 0.0)
     return [
         Took(
             *(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), len(batches[step.name])),
@@ -167,7 +167,7 @@ def order(plan: Mapping, kind: str) -> list[str] | None:
     return [host for batch in step["batches"] for host in batch] if step else None
 
 
-def deviations(planned: Sequence[str], plan: Mapping) -> list[str]:
+def find_deviations(planned: Sequence[str], plan: Mapping) -> list[str]:
     """Return where a roll (restart.Plan as a mapping) deviates from the planned order, as sentences with the reason."""
     now = [host for batch in plan["batches"] for host in batch]
     if now == list(planned):

@@ -21,7 +21,7 @@ def lines(
     each: Mapping[str, float],
 ) -> list[str]:
     """Return the plan as lines. `now`: the phase; `changes`: {kind of restart: {hosts: lines of the changes in their
-    files}}; `each`: planning.each_s."""
+    files}}; `each`: planning.average_s."""
     end = target or "finalized"
     if not ahead:
         return [f"Plan for cluster {cluster or '?'}: nothing to do, from {now} to {end}"]
@@ -50,8 +50,8 @@ def _time(ahead: Sequence[planning.Step], each: Mapping[str, float]) -> str:
     if took is None:
         return f"{count} restarts; their time is unknown until the first one on this cluster"
     return (
-        f"{screen.duration(took)} for {count} restarts, at {took / count:.0f} s each as in this cluster's journals; "
-        "gates, the initial copy and the soak take additional time"
+        f"{screen.format_duration(took)} for {count} restarts, at {took / count:.0f} s each as in this cluster's "
+        "journals; gates, the initial copy and the soak take additional time"
     )
 
 
@@ -64,12 +64,12 @@ def took_lines(steps: Iterable[planning.Took], seconds: float) -> list[str]:
     """Return the planned and the real time of a run's restarts as lines; `seconds`: of the whole run."""
     shown = []
     for step in steps:
-        planned = "no estimate" if step.planned_s is None else f"planned {screen.duration(step.planned_s)}"
-        took = screen.duration(step.took_s)
+        planned = "no estimate" if step.planned_s is None else f"planned {screen.format_duration(step.planned_s)}"
+        took = screen.format_duration(step.took_s)
         if step.planned != step.batches:
             planned, took = f"{planned} for {step.planned} restarts", f"{took} for {step.batches}"
         shown.append(f"  {step.text}: {planned}, took {took}")
-    return [*shown, f"  whole run, with gates and waits: {screen.duration(seconds)}"]
+    return [*shown, f"  whole run, with gates and waits: {screen.format_duration(seconds)}"]
 
 
 def _with_reason(host: str, reasons: Mapping[str, str]) -> str:

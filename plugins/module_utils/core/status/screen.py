@@ -48,7 +48,7 @@ _AGAIN = "run {run} did not reach its end: fix the cause, then run {playbook} ag
 _NO_MIGRATION = (phase.ZK, phase.FINALIZED, phase.KRAFT_NATIVE)
 
 
-def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
+def next_after_failure(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
     """Return the next step where the newest run failed or was killed, and the phase alone cannot name it: a restart, an
     upgrade, a reassignment, a move between ensembles. None where the phase does, as within a migration. `now`: the
     phase; `alive`: whether the process of a lock that is open is at work, None if unknown."""
@@ -58,7 +58,7 @@ def after(now: str, newest: RunLock | None, alive: bool | None) -> Next | None:
         return None
     advice_given = newest.get("advice")
     if advice_given:
-        return Next(advice_given[0].lower() + message_ids.unended(advice_given[1:]), None, False)
+        return Next(advice_given[0].lower() + message_ids.drop_full_stop(advice_given[1:]), None, False)
     return Next(_AGAIN.format(**newest), newest["playbook"], False)
 
 
@@ -80,38 +80,38 @@ _WATCH = (
 
 def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -> Next:
     """Return the next step from the detected phase; `soak_s` in seconds."""
-    if phase.restoring(facts):
+    if phase.find_restoring(facts):
         return Next(
             "finish the restore: the playbook shows what is left and prints its token", "restore_zookeeper", False
         )
-    if detected.phase == phase.REVERTING and rollback.stopped_by_migration(facts):
+    if detected.phase == phase.REVERTING and rollback.find_migration_lock(facts):
         return Next(
             "see the damage of the initial copy: the playbook changes nothing without its token",
             "restore_zookeeper",
             False,
         )
-    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.unfinished_target(facts, detected)
+    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.find_unfinished_target(facts, detected)
     if target:
-        return Next(_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
+        return Next(_next_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
-        text = _after_unfinished(facts, text) if playbook else text
-        to_start = phase.to_start(facts, detected.phase)
+        text = _next_after_unfinished(facts, text) if playbook else text
+        to_start = phase.find_startable(facts, detected.phase)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
     left_s = soak_s - gates.soaked_s(facts)
     if left_s <= 0:
         return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
     until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left_s))
-    return Next(f"soak until {until} ({duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
+    return Next(f"soak until {until} ({format_duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
 
 
-def _after_unfinished(facts: ClusterFacts, text: str) -> str:
-    hosts = phase.unfinished(facts)
+def _next_after_unfinished(facts: ClusterFacts, text: str) -> str:
+    hosts = phase.find_unfinished(facts)
     return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as text, such as 1 h 5 min."""
     hours, rest = divmod(int(seconds + 0.5), 3600)
     minutes, rest = divmod(rest, 60)
@@ -126,7 +126,9 @@ def node_lines(facts: ClusterFacts) -> dict[str, dict]:
     `lag` is in offsets behind the quorum's high watermark, None where the node is no replica of the metadata log.
     """
     quorum = facts.get("quorum") or {}
-    ends = {one["id"]: one["log_end_offset"] for one in quorum.get("voters", []) + quorum.get("observers", [])}
+    ends = {
+        replica["id"]: replica["log_end_offset"] for replica in quorum.get("voters", []) + quorum.get("observers", [])
+    }
     registered = phase.registrations(facts)
     lines = {}
     for host, node in facts["nodes"].items():
@@ -178,18 +180,18 @@ def render(
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: the next command;
     `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals.
     """
-    phases = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
+    phases = "  ".join(f"[{name}]" if name == state["phase"] else name for name in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {phases}", ""]
     width = max((len(host) for host in state["nodes"]), default=4)
     lines.append(
         f"  {'node':<{width}}  {'id':>4}  {'runs as':<20}  {'starts as':<20}  {'state':<8}  {'version':<8}  lag"
     )
-    for host, one in sorted(state["nodes"].items(), key=lambda item: (item[1]["role"], item[0])):
-        lag = "-" if one["lag"] is None else one["lag"]
-        number = "-" if one["id"] is None else one["id"]
+    for host, node in sorted(state["nodes"].items(), key=lambda item: (item[1]["role"], item[0])):
+        lag = "-" if node["lag"] is None else node["lag"]
+        number = "-" if node["id"] is None else node["id"]
         lines.append(
-            f"  {host:<{width}}  {number:>4}  {one['mode']:<20}  {one['next']:<20}  {one['state']:<8}  "
-            f"{one['version']:<8}  {lag}"
+            f"  {host:<{width}}  {number:>4}  {node['mode']:<20}  {node['next']:<20}  {node['state']:<8}  "
+            f"{node['version']:<8}  {lag}"
         )
     quorum = state["quorum"]
     if quorum.get("reached"):
@@ -220,7 +222,7 @@ def render(
             f"  rollback to {' or '.join(targets)}: {'remove the obstacles first' if obstacles else 'possible'}"
         )
     lines += [f"  ! rollback: {text}." for text in obstacles]
-    lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
+    lines += [f"  rollback: {'done' if step['done'] else 'to do':<6} {step['step']}" for step in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
-    return [message_ids.at_end(line) for line in lines]
+    return [message_ids.move_to_end(line) for line in lines]

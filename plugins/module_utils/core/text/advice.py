@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import visible
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 
 
 class Finding(NamedTuple):
@@ -24,13 +24,13 @@ def sentences(seen: str, do: str) -> str:
     return f"{seen}. {do[:1].upper()}{do[1:]}"
 
 
-def shown(names: Sequence[str], most: int = 5) -> str:
+def format_names(names: Sequence[str], most: int = 5) -> str:
     """Return names as a list, limited to `most`, as they may be printed."""
-    return ", ".join(visible(f"{name}") for name in names[:most]) + (
+    return ", ".join(escape_invisible(f"{name}") for name in names[:most]) + (
         f" and {len(names) - most} more" if len(names) > most else ""
     )
 
 
-def own_words(node: Mapping) -> str:
+def quote_last_error(node: Mapping) -> str:
     """Return the newest error in a node's own log as the end of a sentence, '' if there is none."""
     return f"; the last error in its log: {node['last_error'].rstrip('.')}" if node.get("last_error") else ""

@@ -17,17 +17,17 @@ _RANGES = "\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u20
 _INVISIBLE, _NEWLINES_TOO = re.compile(f"[{_RANGES}]"), re.compile(f"[{_RANGES}\n]")
 
 
-def visible(text: str, newlines: bool = False) -> str:
+def escape_invisible(text: str, newlines: bool = False) -> str:
     """Return a text with codes in place of invisible characters. `newlines`: whether they stay as they are."""
     return (_INVISIBLE if newlines else _NEWLINES_TOO).sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def all_visible(value: Any) -> Any:
+def escape_all(value: Any) -> Any:
     """Return a JSON-able value in which all texts are visible, those of its keys too."""
     if isinstance(value, str):
-        return visible(value)
+        return escape_invisible(value)
     if isinstance(value, dict):
-        return {all_visible(name): all_visible(one) for name, one in value.items()}
+        return {escape_all(name): escape_all(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [all_visible(one) for one in value]
+        return [escape_all(item) for item in value]
     return value

@@ -68,13 +68,13 @@ class Connections(NamedTuple):
 def collect(nodes: Mapping[str, NodeFacts], connections: Connections, partitions: bool = True) -> ClusterFacts:
     """Return the facts that the functions in core/ evaluate; `topics` unless `partitions` is False.
 
-    `nodes`: {host: node.node.facts with `reached` and `address` added; for an unreachable host: role, reached False,
+    `nodes`: {host: node.node.collect with `reached` and `address` added; for an unreachable host: role, reached False,
     error, address}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     jobs: dict[str, Callable[[], Any]] = {
         "zookeeper": lambda: _zookeeper(connections),
-        "quorum": lambda: quorum(controllers, connections),
+        "quorum": lambda: read_quorum(controllers, connections),
     }
     if partitions:
         jobs["topics"] = lambda: topics.read(connections.bootstrap, connections.client, connections.timeout)
@@ -90,18 +90,18 @@ def collect(nodes: Mapping[str, NodeFacts], connections: Connections, partitions
         if partitions:
             facts["topics"] = running["topics"].result()
     if partitions and facts["topics"]["reached"]:
-        facts["topics"] = _with_view_of_each_mode(facts["topics"], facts["nodes"], connections)
+        facts["topics"] = _merge_view_of_each_mode(facts["topics"], facts["nodes"], connections)
     return facts
 
 
-def modes(nodes: Mapping[str, NodeFacts], connections: Connections) -> dict[str, str | None]:
+def collect_modes(nodes: Mapping[str, NodeFacts], connections: Connections) -> dict[str, str | None]:
     """Return the mode in which each node runs, None if it does not answer."""
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) or 1)) as pool:
         running = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
         return dict(zip(nodes, running))
 
 
-def _with_view_of_each_mode(found: Topics, nodes: Mapping[str, NodeFacts], connections: Connections) -> Topics:
+def _merge_view_of_each_mode(found: Topics, nodes: Mapping[str, NodeFacts], connections: Connections) -> Topics:
     """Return the topics merged with the view of one broker of each running mode, if there are several modes.
 
     Brokers of each mode receive changes in another way, and `found` comes from any one of them.
@@ -112,16 +112,16 @@ def _with_view_of_each_mode(found: Topics, nodes: Mapping[str, NodeFacts], conne
         return found  # the collection's own client supports no other SASL mechanism
 
     def view(host: str) -> dict:
-        return topics.served_by(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
+        return topics.read_from_broker(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
 
     try:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
-            return topics.merged(found, dict(zip(hosts, pool.map(view, hosts))))
+            return topics.merge(found, dict(zip(hosts, pool.map(view, hosts))))
     except WireError as error:
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error}"}
 
 
-def quorum(controllers: Mapping[str, NodeFacts], connections: Connections) -> Quorum:
+def read_quorum(controllers: Mapping[str, NodeFacts], connections: Connections) -> Quorum:
     """Return the quorum as its leader describes it (DescribeQuorum), or the error of each controller."""
     addresses = [parse_host_port(node["address"]) for node in controllers.values() if node.get("address")]
     if not addresses:
@@ -159,7 +159,7 @@ def client_address(node: NodeFacts, host_address: str, connections: Connections)
     values = (node.get("file") or {}).get("properties") or {}
     fallback = str(HostPort(host_address, connections.bootstrap[0].port))
     try:
-        listeners = kraft_config.advertised(values) if values else ()
+        listeners = kraft_config.advertised_listeners(values) if values else ()
     except AddressError:
         return fallback  # the check `listeners` reports it
     protocols = kraft_config.protocol_map(values)
@@ -190,6 +190,6 @@ def _zookeeper(connections: Connections) -> ZooKeeperFacts:
     target: Any = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
-            return {"reached": True, **target, **zookeeper.migration_znodes(client, connections.timeout)}
+            return {"reached": True, **target, **zookeeper.read_migration_znodes(client, connections.timeout)}
     except zookeeper.ZooKeeperError as error:
         return {"reached": False, "error": str(error), **target}

@@ -18,15 +18,15 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
 
 
-def behind(connections: cluster.Connections, controllers: Mapping[str, NodeFacts], bound_s: float) -> list[str]:
+def explain_behind(connections: cluster.Connections, controllers: Mapping[str, NodeFacts], bound_s: float) -> list[str]:
     """Return why ZooKeeper is behind, as sentences; [] if it reaches the high watermark within `bound_s`."""
-    quorum = cluster.quorum(controllers, connections)
+    quorum = cluster.read_quorum(controllers, connections)
     if not quorum["reached"]:
         return [f"no controller answers as leader: {quorum['error']} (QS-GATE-007)"]
     fence, deadline = quorum["high_watermark"] - 1, time.monotonic() + bound_s
     with cluster.connect_zookeeper(connections) as client:
         while True:
-            migration = zookeeper.migration_znodes(client, connections.timeout)["migration"]
+            migration = zookeeper.read_migration_znodes(client, connections.timeout)["migration"]
             offset = migration["kraft_metadata_offset"]
             if offset is not None and offset >= fence:
                 return []

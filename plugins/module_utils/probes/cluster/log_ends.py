@@ -45,7 +45,7 @@ def read(
     }
 
 
-def caught_up(
+def find_caught_up(
     held: Iterable[HeldOut], nodes: Mapping[str, Mapping], connections: Connections, bound_s: float = REACHED_S
 ) -> list[HeldOut]:
     """Return the partitions whose out-of-sync replicas all reach, within `bound_s`, their leader's earlier log end.

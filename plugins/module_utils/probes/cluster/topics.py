@@ -49,7 +49,7 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
     }
 
 
-def cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
+def read_cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
     """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
     admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
     try:
@@ -58,7 +58,7 @@ def cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) 
         return None
 
 
-def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
+def read_from_broker(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
     """Return the partitions as this broker serves them, in the form of `read` (librdkafka asks any broker).
 
     Raises socket_wire.WireError, SecurityError.
@@ -86,7 +86,7 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
         raise ProtocolError(address, str(error)) from error
 
 
-def merged(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> Topics:
+def merge(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> Topics:
     """Return `found` (of `read`) with the worst state of each partition in any of `views` ({host: partitions}), and
     `differ`: {hosts, partitions: those whose in-sync replicas differ between the views}.
 
@@ -113,12 +113,14 @@ def merged(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]
     return {**found, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
 
 
-def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
-    """Return each topic's effective min.insync.replicas; see `settings`."""
-    return {name: int(value) for name, value in settings(bootstrap, client, names, MIN_ISR, timeout).items()}
+def read_min_isr(
+    bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float
+) -> dict[str, int]:
+    """Return each topic's effective min.insync.replicas; see `read_settings`."""
+    return {name: int(value) for name, value in read_settings(bootstrap, client, names, MIN_ISR, timeout).items()}
 
 
-def settings(
+def read_settings(
     bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], key: str, timeout: float
 ) -> dict[str, str]:
     """Return the effective value of a setting of each topic; a topic that was deleted meanwhile is left out.
@@ -138,7 +140,9 @@ def settings(
     return found
 
 
-def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float) -> dict[str, Any]:
+def read_broker_configs(
+    bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float
+) -> dict[str, Any]:
     """Return a broker's running configuration, {key: value}; secrets are None. Raises KafkaException."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
     admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
@@ -151,7 +155,7 @@ def is_denied(error: Any) -> bool:
     return error.args[0].code() in (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
-def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
+def read_rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
     """Return the authorized operations of the client's principal (KIP-430): {cluster: [operation], topics: {name:
     [operation]}} with AclOperation's names, or {error}. A topic without DESCRIBE has none; a topic that was deleted
     meanwhile is left out."""

@@ -20,7 +20,7 @@ def read() -> Host:
         "system": os.uname().sysname,
         "machine_id": _line("/etc/machine-id"),
         "first_process": _line("/proc/1/comm"),
-        "systemd": service.systemd_error(),
+        "systemd": service.explain_no_systemd(),
     }
 
 

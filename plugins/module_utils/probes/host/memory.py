@@ -15,7 +15,7 @@ _OLD = "sun.gc.generation.1"
 _COLLECTOR = "sun.gc.collector.1.name"
 
 
-def host() -> dict:
+def read_host() -> dict:
     """Return {total_bytes, available_bytes} of this host, None for an unknown value (proc(5), /proc/meminfo)."""
     try:
         with open("/proc/meminfo", encoding="ascii") as stream:
@@ -25,7 +25,7 @@ def host() -> dict:
     return {"total_bytes": values.get("MemTotal"), "available_bytes": values.get("MemAvailable")}
 
 
-def heap(pid: int) -> dict | None:
+def read_heap(pid: int) -> dict | None:
     """Return {collector, old_used_bytes, max_bytes} of a JVM: its old generation at or after the last collection, and
     the maximum size of the heap.
 

@@ -36,11 +36,11 @@ def check_connectivity(targets: Iterable[Mapping[str, str]], timeout: float) -> 
     ]
 
 
-def answering(addresses: Iterable[str], timeout: float) -> list[str]:
+def find_answering(addresses: Iterable[str], timeout: float) -> list[str]:
     """Return the addresses that accept a connection within `timeout` seconds."""
     targets = [{"address": address} for address in addresses]
-    silent = {one["address"] for one in check_connectivity(targets, timeout)}
-    return [one["address"] for one in targets if one["address"] not in silent]
+    silent = {target["address"] for target in check_connectivity(targets, timeout)}
+    return [target["address"] for target in targets if target["address"] not in silent]
 
 
 def _connect(address: str, timeout: float) -> Unreachable | None:

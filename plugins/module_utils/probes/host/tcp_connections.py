@@ -37,15 +37,15 @@ class Connection(NamedTuple):
             return False
 
 
-def to(addresses: Iterable[Address]) -> List[Connection]:
+def find_connections(addresses: Iterable[Address]) -> List[Connection]:
     """Return this host's connections to any of these (IP address, port)."""
     wanted = set(addresses)
-    found = [one for one in _established() if one[0] in wanted]
+    found = [connection for connection in _established() if connection[0] in wanted]
     owners = _owners({inode for _remote, _uid, inode in found})
     return [Connection(remote, uid, tuple(sorted(owners.get(inode, ())))) for remote, uid, inode in found]
 
 
-def resolved(host: str, port: int) -> List[Address]:
+def resolve(host: str, port: int) -> List[Address]:
     """Return the (IP address, port) of a host in both families. Raises OSError."""
     answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys((str(answer[4][0]), port) for answer in answers))

@@ -38,13 +38,13 @@ class _NotResolved(Exception):
     """The text says why."""
 
 
-def variables(values: Mapping[str, str], environment: Mapping[str, str] | None) -> list[dict[str, Any]]:
+def find_variables(values: Mapping[str, str], environment: Mapping[str, str] | None) -> list[dict[str, Any]]:
     """Return the variables in a file's values, as Variable in form of a dict. `environment`: that of the node, None if
     it cannot be read."""
-    return [one._asdict() for one in resolved(values, environment)[1]]
+    return [variable._asdict() for variable in resolve(values, environment)[1]]
 
 
-def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -> tuple[dict[str, str], list[Variable]]:
+def resolve(values: Mapping[str, str], environment: Mapping[str, str] | None) -> tuple[dict[str, str], list[Variable]]:
     """Return the values as the node gets them, and the variables that were in them."""
     classes = _providers(values)
     found: list[Variable] = []
@@ -54,7 +54,9 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -
         if name not in classes:
             return str(match[0])
         prefix = f"{PROVIDERS}.{name}.param."
-        parameters = {one[len(prefix) :]: value for one, value in values.items() if one.startswith(prefix)}
+        parameters = {
+            parameter[len(prefix) :]: value for parameter, value in values.items() if parameter.startswith(prefix)
+        }
         reader = _READERS.get(classes[name].replace(_PACKAGE, ""))
         if reader is None:
             found.append(Variable(key, match[0], f"only Kafka can run its provider {classes[name]}", classes[name]))
@@ -77,11 +79,11 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str] | None) -
     return given, found
 
 
-def effective(values: Mapping[str, str], service_name: str) -> Mapping[str, str]:
+def effective_values(values: Mapping[str, str], service_name: str) -> Mapping[str, str]:
     """Return the values as a service's node gets them. A variable that cannot be resolved stays."""
     if PROVIDERS not in values:
         return values
-    return resolved(values, service.environment(service_name) if service_name else None)[0]
+    return resolve(values, service.read_environment(service_name) if service_name else None)[0]
 
 
 def _providers(values: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +92,7 @@ def _providers(values: Mapping[str, str]) -> dict[str, str]:
     return {name: values[f"{PROVIDERS}.{name}.class"] for name in names if f"{PROVIDERS}.{name}.class" in values}
 
 
-def _of_file(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
+def _read_file(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
     _require_allowed(path, parameters)
     try:
         found = properties.parse(safe_files.read(path), "utf-8")
@@ -101,7 +103,7 @@ def _of_file(path: str, key: str, parameters: Mapping[str, str], _environment: M
     return found[key]
 
 
-def _of_directory(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
+def _read_directory(path: str, key: str, parameters: Mapping[str, str], _environment: Mapping[str, str] | None) -> str:
     _require_allowed(path, parameters)
     file = os.path.join(path, key)
     try:
@@ -110,7 +112,7 @@ def _of_directory(path: str, key: str, parameters: Mapping[str, str], _environme
         raise _NotResolved(f"{file}: {error.strerror or error}") from None
 
 
-def _of_environment(path: str, key: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None) -> str:
+def _read_environment(path: str, key: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None) -> str:
     if path:
         raise _NotResolved(f"an environment variable has no path, and this one has {path}")
     if environment is None:
@@ -124,17 +126,19 @@ def _of_environment(path: str, key: str, parameters: Mapping[str, str], environm
 
 
 def _require_allowed(path: str, parameters: Mapping[str, str]) -> None:
-    allowed = [os.path.normpath(one) for one in parameters.get("allowed.paths", "").split(",") if one]
+    allowed = [os.path.normpath(directory) for directory in parameters.get("allowed.paths", "").split(",") if directory]
     wanted = os.path.normpath(path)
     if not path:
         raise _NotResolved("it names no path")
-    if allowed and not any(wanted == one or wanted.startswith(one.rstrip("/") + "/") for one in allowed):
+    if allowed and not any(
+        wanted == directory or wanted.startswith(directory.rstrip("/") + "/") for directory in allowed
+    ):
         raise _NotResolved(f"{path} is not below its provider's allowed.paths, {', '.join(allowed)}")
 
 
 _Reader = Callable[[str, str, Mapping[str, str], "Mapping[str, str] | None"], str]
 _READERS: dict[str, _Reader] = {
-    "FileConfigProvider": _of_file,
-    "DirectoryConfigProvider": _of_directory,
-    "EnvVarConfigProvider": _of_environment,
+    "FileConfigProvider": _read_file,
+    "DirectoryConfigProvider": _read_directory,
+    "EnvVarConfigProvider": _read_environment,
 }

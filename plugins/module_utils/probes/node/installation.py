@@ -37,7 +37,7 @@ class Home(NamedTuple):
     exists: bool
 
 
-def tool(path: str) -> str:
+def tool_path(path: str) -> str:
     """Return the path of one of Kafka's scripts: Confluent's packages name it without `.sh`."""
     without = path[: -len(".sh")] if path.endswith(".sh") else path
     return without if not os.path.exists(path) and os.path.exists(without) else path
@@ -72,7 +72,12 @@ def running_home(pid: int) -> Home | None:
         jar = path[: -len(_DELETED)] if path.endswith(_DELETED) else path
         version = _version([os.path.basename(jar)])
         home = next(
-            (os.path.dirname(jar)[: -len(one) - 1] for one in _JARS if jar.startswith("/") and _is_in(jar, one)), ""
+            (
+                os.path.dirname(jar)[: -len(folder) - 1]
+                for folder in _JARS
+                if jar.startswith("/") and _is_in(jar, folder)
+            ),
+            "",
         )
         if version and home:
             return Home(home, version, os.path.exists(path))
@@ -83,7 +88,7 @@ def _is_in(path: str, directory: str) -> bool:
     return os.path.dirname(path).endswith(f"/{directory}")
 
 
-def package_of(kafka_home: str) -> str | None:
+def find_package(kafka_home: str) -> str | None:
     """Return the package that installed the Kafka jar below `kafka_home`, None if no package did."""
     jars = [path for path in _installed_jars(kafka_home) if _version([os.path.basename(path)])]
     for command in _QUERIES if jars else ():
@@ -112,9 +117,9 @@ def is_shared(path: str) -> bool:
     if parts[1:3] == ["usr", "local"]:
         of_system = len(parts) == 3 or parts[3] in _OF_LOCAL
     else:
-        of_system = any(real == one or real.startswith(f"{one}/") for one in _SYSTEM)
+        of_system = any(real == directory or real.startswith(f"{directory}/") for directory in _SYSTEM)
     shared = real in _SHARED or os.path.dirname(real) in ("/var", "/home") or os.path.ismount(real)
-    return of_system or shared or real in {os.path.realpath(one.pw_dir) for one in pwd.getpwall()}
+    return of_system or shared or real in {os.path.realpath(user.pw_dir) for user in pwd.getpwall()}
 
 
 def _open_files(pid: int) -> list[str]:

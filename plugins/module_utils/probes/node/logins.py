@@ -40,7 +40,7 @@ def attempt(
     """Connect with `settings` to all brokers, found through the `host:port` in `brokers`, within `timeout` seconds.
     Return {answered: broker ids, errors: texts}; raise nothing. `environment`: that variables in the settings name."""
     command = [
-        installation.tool(f"{kafka_home}/{_TOOL}"),
+        installation.tool_path(f"{kafka_home}/{_TOOL}"),
         "--bootstrap-server",
         ",".join(brokers),
         "--command-config",
@@ -54,8 +54,8 @@ def attempt(
     except OSError as error:
         message = f"{command[0]} (see quorumshift_kafka_home): {error.strerror or error}"
         return {"answered": [], "errors": [message]}
-    secrets = masking.known(settings)
-    result = read(done.output, done.errors)
+    secrets = masking.known_secrets(settings)
+    result = parse(done.output, done.errors)
     if not result["answered"] and not result["errors"]:
         printed = " ".join(masking.mask(done.errors, secrets).split())[-300:]
         result["errors"] = [
@@ -64,7 +64,7 @@ def attempt(
     return {**result, "errors": [masking.mask(error, secrets) for error in result["errors"]]}
 
 
-def read(answer: str, log: str) -> dict:
+def parse(answer: str, log: str) -> dict:
     """Return {answered, errors} from the tool's output: `answer` on standard output, `log` on standard error."""
     answered, errors = [], []
     for broker, outcome in _ANSWER.findall(answer):

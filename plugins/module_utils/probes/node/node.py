@@ -42,7 +42,7 @@ METADATA_LOG = "__cluster_metadata-0"
 IN_EMPTY_DIRECTORY = {"lost+found", ".lock"}
 
 
-def facts(
+def collect(
     role: str,
     config_file: str,
     service_name: str,
@@ -60,12 +60,12 @@ def facts(
     """
     file, secrets = _file(config_file, run_key, service_name)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
-    running = service.state(service_name)
-    pid = process(running["main_pid"])[0]
+    running = service.read_state(service_name)
+    pid = find_process(running["main_pid"])[0]
     log_dirs = _log_dirs(config_values.log_dirs(values), pid)
     kept = _kept(state_dir)
     cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
-    cluster_ids = [one for one in cluster_ids if same_cluster.is_cluster_id(one)]
+    cluster_ids = [cluster_id for cluster_id in cluster_ids if same_cluster.is_cluster_id(cluster_id)]
     state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
@@ -75,17 +75,17 @@ def facts(
         "service": running,
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),
-        "zookeeper_tls": seal_properties(run_key, kraft_config.zookeeper_tls(process(running["main_pid"])[1])),
+        "zookeeper_tls": seal_properties(run_key, kraft_config.zookeeper_tls(find_process(running["main_pid"])[1])),
         "starts_with": _starts_with(running.get("starts_with"), config_file),
         # Without a properties file the log directory may be another node's.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
         "space": {
-            "log_dir": space(os.path.dirname(metadata_dir(values))),
-            "config_file": space(os.path.dirname(config_file)),
-            "state_dir": space(state_dir),
+            "log_dir": read_space(os.path.dirname(metadata_dir(values))),
+            "config_file": read_space(os.path.dirname(config_file)),
+            "state_dir": read_space(state_dir),
         },
-        "metadata_log": metadata_log(metadata_dir(values)),
+        "metadata_log": read_metadata_log(metadata_dir(values)),
         "node_restart": read_json(os.path.join(state, host_state.RESTART)) if state else None,
         "copy": read_json(os.path.join(state, host_state.COPY)) if state else None,
         "run_locks": {cluster: run_lock_file.read(path) or {} for cluster, path in kept.items()},
@@ -97,12 +97,12 @@ def facts(
             for stored in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
             if stored.get("key")
         },
-        "version": installation.running_version(*process(running["main_pid"]))
+        "version": installation.running_version(*find_process(running["main_pid"]))
         or installation.installed_version(kafka_home),
-        "storage_tool": os.path.exists(installation.tool(os.path.join(kafka_home, installation.STORAGE))),
-        "last_error": own_log.last_error(log_file, running, secrets) if log_file else None,
-        "limits": limits(pid),
-        "memory": {**memory.host(), "heap": memory.heap(pid)},
+        "storage_tool": os.path.exists(installation.tool_path(os.path.join(kafka_home, installation.STORAGE))),
+        "last_error": own_log.read_last_error(log_file, running, secrets) if log_file else None,
+        "limits": read_limits(pid),
+        "memory": {**memory.read_host(), "heap": memory.read_heap(pid)},
     }
 
 
@@ -131,7 +131,7 @@ def metadata_dir(values: dict) -> str:
     return os.path.join(first, METADATA_LOG) if first else ""
 
 
-def metadata_log(directory: str) -> MetadataLog | None:
+def read_metadata_log(directory: str) -> MetadataLog | None:
     """Return the summary of a metadata log, {dir, error} if it cannot be read, None if there is none."""
     if not directory or not os.path.isdir(directory):
         return None
@@ -150,7 +150,7 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
 
     kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
     """
-    arguments = process(pid)[1]
+    arguments = find_process(pid)[1]
     if _MAIN not in arguments[:-1]:
         return None
     given = arguments[arguments.index(_MAIN) + 1 :]
@@ -175,7 +175,7 @@ def _starts_with(named: str | None, config_file: str) -> dict | None:
     return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
 
 
-def process(pid: int) -> tuple[int, list[str]]:
+def find_process(pid: int) -> tuple[int, list[str]]:
     """Return (pid, arguments) of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
@@ -189,10 +189,10 @@ def process(pid: int) -> tuple[int, list[str]]:
             children = [int(child) for child in stream.read().split()]
     except OSError:
         return pid, arguments
-    return next((found for found in map(process, children) if _MAIN in found[1]), (pid, arguments))
+    return next((found for found in map(find_process, children) if _MAIN in found[1]), (pid, arguments))
 
 
-def limits(pid: int) -> dict | None:
+def read_limits(pid: int) -> dict | None:
     """Return {open_files, memory_maps: [used, limit]} of a process (proc(5)), None if they cannot be read."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as stream:
@@ -209,7 +209,7 @@ def limits(pid: int) -> dict | None:
         return None
 
 
-def locks(pid: int) -> set[int] | None:
+def read_locks(pid: int) -> set[int] | None:
     """Return the inodes of the files that a process has locked (proc(5)); None if no lock is visible.
 
     Kafka locks `.lock` in each log directory that it uses, and releases it if the directory fails
@@ -224,7 +224,7 @@ def locks(pid: int) -> set[int] | None:
     return {int(row[5].rpartition(":")[2]) for row in rows if len(row) > 5 and row[4] == str(pid)} or None
 
 
-def space(path: str) -> dict | None:
+def read_space(path: str) -> dict | None:
     """Return {path, free_bytes, read_only} of the file system of `path`, or of its nearest existing parent."""
     while path and not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
@@ -255,21 +255,23 @@ def _file(path: str, run_key: str, service_name: str) -> tuple[PropertiesFile, l
     file["properties"] = seal_properties(run_key, values)
     plain = values
     if config_providers.PROVIDERS in values:
-        plain, variables = config_providers.resolved(values, service.environment(service_name))
-        file["variables"] = [one._asdict() for one in variables]
-        file["resolved"] = seal_properties(run_key, {one.key: plain[one.key] for one in variables if not one.why})
-    return file, masking.known(plain)
+        plain, variables = config_providers.resolve(values, service.read_environment(service_name))
+        file["variables"] = [variable._asdict() for variable in variables]
+        file["resolved"] = seal_properties(
+            run_key, {variable.key: plain[variable.key] for variable in variables if not variable.why}
+        )
+    return file, masking.known_secrets(plain)
 
 
 def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     stored = [log["meta"].get("node.id", log["meta"].get("broker.id")) for log in log_dirs if log["meta"]]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
-        if value is not None and re.fullmatch(r"\+?[0-9]+", config_values.trimmed(value)):
-            return int(config_values.trimmed(value))
+        if value is not None and re.fullmatch(r"\+?[0-9]+", config_values.trim(value)):
+            return int(config_values.trim(value))
     return None
 
 
-def own_id(config_file: str) -> int | None:
+def read_own_id(config_file: str) -> int | None:
     """Return the id of the node on this host, from its properties file and its log directories; None where it has none
     yet, or where they cannot be read."""
     try:
@@ -281,7 +283,7 @@ def own_id(config_file: str) -> int | None:
 
 def _log_dirs(paths: list[str], pid: int) -> list[LogDirectory]:
     """Return the facts of log directories; `in_use` by the process is None if that cannot be read."""
-    locked = locks(pid)
+    locked = read_locks(pid)
     log_dirs = [_log_dir(path, locked) for path in paths]
     if not any(log["in_use"] for log in log_dirs):
         for log in log_dirs:

@@ -28,7 +28,7 @@ _EVENT = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
 _MARKS = (" ERROR ", " FATAL ", "Exception")  # of lines that an excerpt shows first
 
 
-def last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> str | None:
+def read_last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> str | None:
     """Return the newest error with its exception on one line, without `secrets`; None if there is none.
 
     If the service does not run and has written nothing to the log since its start, return the journal's last error or
@@ -36,14 +36,14 @@ def last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> st
     """
     lines, written_at = _tail(log_file)
     if state["active"] or written_at >= (state.get("started_at") or 0.1):
-        found = newest(lines)
+        found = find_newest_error(lines)
     else:
-        lines = service.journal(state["name"])
-        found = newest(lines) or (lines[-1] if lines else None)
+        lines = service.read_journal(state["name"])
+        found = find_newest_error(lines) or (lines[-1] if lines else None)
     return masking.mask(found, secrets)[:_LONGEST] if found else None
 
 
-def newest(lines: Sequence[str]) -> str | None:
+def find_newest_error(lines: Sequence[str]) -> str | None:
     """Return the last line of level ERROR or FATAL, with its exception and the deepest cause."""
     at = next((i for i in reversed(range(len(lines))) if _ERROR.search(lines[i]) and NOISE not in lines[i]), None)
     if at is None:
@@ -71,7 +71,7 @@ def excerpt(path: str, start: int, service_name: str, values: Mapping[str, str])
     if not text.strip():
         return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
     errors = any(map(_is_error, text.split("\n")))
-    secrets = masking.known(values)
+    secrets = masking.known_secrets(values)
     once: dict[str, str] = {}  # several loggers repeat the causes of one exception
     for event in reversed(_EVENT.split(text)):
         if len(once) >= _EXCERPT_LINES:
@@ -82,7 +82,7 @@ def excerpt(path: str, start: int, service_name: str, values: Mapping[str, str])
         # Masked as a whole, because a secret may continue over several lines
         for line in reversed(masking.mask(event, secrets).split("\n")):
             if line.strip() and (_is_error(line) or not errors):
-                once.setdefault(without_times(line.rstrip()), line.rstrip())
+                once.setdefault(strip_times(line.rstrip()), line.rstrip())
     return "\n".join([f"{path} says:", *reversed(list(once.values())[:_EXCERPT_LINES])])
 
 
@@ -90,7 +90,7 @@ def _is_error(line: str) -> bool:
     return any(mark in line for mark in _MARKS) and NOISE not in line
 
 
-def without_times(text: str) -> str:
+def strip_times(text: str) -> str:
     """Return a log's text without timestamps, for comparison."""
     return _TIME.sub("", text)
 

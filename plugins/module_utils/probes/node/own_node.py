@@ -27,7 +27,7 @@ _PREFERRED = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _CONTROLLERS_REGISTER = 15
 
 
-def running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
+def read_running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
     """Return the mode in which the node's own listener answers, None if it does not answer.
 
     A listener that requires a client certificate does not answer this client. Then return the mode of the file, if the
@@ -36,26 +36,26 @@ def running_mode(values: Mapping[str, str], config_file: str, service_name: str)
     try:
         answer = _answer(values)
     except TlsError:
-        started = service.state(service_name).get("started_at") or 0
+        started = service.read_state(service_name).get("started_at") or 0
         return kraft_config.mode_at_next_start(values) if started > os.path.getmtime(config_file) else None
     except WireError:
         return None
     return node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
 
 
-def registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
+def read_registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
     """Return this node's registration in its own replica of the metadata log, {} if there is none.
 
     Controllers, and brokers in migration or KRaft mode, hold the log, so this needs no connection.
     """
-    summary = own_log(values)
+    summary = read_own_log(values)
     if not summary:
         return {}
     nodes: dict[str, Any] = summary["controllers" if mode.startswith("controller") else "brokers"]
     return nodes.get(str(node_id)) or {}
 
 
-def own_log(values: Mapping[str, str]) -> MetadataLog | None:
+def read_own_log(values: Mapping[str, str]) -> MetadataLog | None:
     """Return the summary of this node's own replica of the metadata log, None if there is none, or while it cannot be
     read: it changes while the node starts, and the caller polls."""
     directory = node.metadata_dir(dict(values))
@@ -67,9 +67,9 @@ def own_log(values: Mapping[str, str]) -> MetadataLog | None:
         return None
 
 
-def log_end(values: Mapping[str, str], mode: str) -> int | None:
+def read_log_end(values: Mapping[str, str], mode: str) -> int | None:
     """Return where a controller's own metadata log ends; None for a broker, and where it cannot be read."""
-    log = own_log(values) if mode.startswith("controller") else None
+    log = read_own_log(values) if mode.startswith("controller") else None
     return log["log_end_offset"] if log else None
 
 
@@ -80,7 +80,7 @@ def controllers_register(log: MetadataLog | None) -> bool:
     return level is None or level >= _CONTROLLERS_REGISTER
 
 
-def follows(values: Mapping[str, str], log: MetadataLog, ended: int | None) -> bool:
+def is_following(values: Mapping[str, str], log: MetadataLog, ended: int | None) -> bool:
     """Return whether a controller that was started takes part in the quorum.
 
     Its ApiVersions name the finalized features once it has loaded the metadata up to the high watermark, which it has

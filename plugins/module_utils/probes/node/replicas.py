@@ -19,12 +19,12 @@ WRITTEN_S = 10.0  # a new partition's directory exists before its partition.meta
 _PAUSE_S = 0.1
 
 
-def gather(log_dirs: list[str]) -> dict:
+def collect(log_dirs: list[str]) -> dict:
     """Return {topics: {topic: [topic id, sorted partitions]}, others: [{path, topic, partition, id, error}], twice:
     [topic-partition]}, JSON-able. `others`: directories whose id differs from that of most directories of the topic,
     `id` None if there is none, `error` if it could not be read; `twice`: partitions in more than one log directory.
 
-    A log directory that cannot be listed is left out: node.facts reports it.
+    A log directory that cannot be listed is left out: node.collect reports it.
     """
     found = {}
     for log_dir in log_dirs:

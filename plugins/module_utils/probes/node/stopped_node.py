@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node impo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 
-def partition_epochs(config_file: str) -> dict[str, dict]:
+def read_partition_epochs(config_file: str) -> dict[str, dict]:
     """Return {topic: {topic_id, epochs: {partition: epoch}}} from a controller's metadata log; {} where it has none.
 
     Raises OSError, PropertiesError, LogError.
@@ -25,7 +25,7 @@ def partition_epochs(config_file: str) -> dict[str, dict]:
     return metadata_image.Image.from_records(records).partition_epochs()
 
 
-def replica_logs(config_file: str) -> dict[str, list]:
+def read_replica_logs(config_file: str) -> dict[str, list]:
     """Return {topic-partition: [topic id, last epoch, end offset, newest epoch]} of a broker's log directories.
 
     Raises OSError, PropertiesError, ReplicaLogError.

@@ -18,9 +18,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 ASK_S = 1.0
 
 
-def values_of(config_file: str) -> Dict[str, str]:
+def read_values(config_file: str) -> Dict[str, str]:
     """Return the content of a zoo.cfg. Raises OSError, PropertiesError."""
-    return config_values.of_zookeeper(properties.parse(safe_files.read(config_file), path=config_file))
+    return config_values.parse_zoo_cfg(properties.parse(safe_files.read(config_file), path=config_file))
 
 
 def directories(values: Mapping[str, str]) -> tuple:
@@ -29,7 +29,7 @@ def directories(values: Mapping[str, str]) -> tuple:
     return os.path.join(data, "version-2"), os.path.join(values.get("dataLogDir") or data, "version-2")
 
 
-def last_zxid(values: Mapping[str, str]) -> int:
+def read_last_zxid(values: Mapping[str, str]) -> int:
     return zk_files.last_zxid(*directories(values))
 
 
@@ -50,12 +50,12 @@ def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
             parts.append(part)
 
 
-def mode_of(values: Mapping[str, str]) -> str:
+def read_mode(values: Mapping[str, str]) -> str:
     """Return the mode in which this host's server serves, '' if it serves none or gives no answer."""
-    return answer_of(values) or ""
+    return read_answer(values) or ""
 
 
-def answer_of(values: Mapping[str, str]) -> str | None:
+def read_answer(values: Mapping[str, str]) -> str | None:
     """Return the mode in which this host's server serves, '' if it says that it serves none or is down.
 
     None if it gives no answer: a server that is suspended may serve on.

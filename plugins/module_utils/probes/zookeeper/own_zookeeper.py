@@ -24,7 +24,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.zk_wire imp
 _SSL = "zookeeper.ssl."
 
 
-def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
+def collect(values: Mapping[str, str], timeout: float = 10.0) -> dict:
     """Return {migration: see zookeeper.znodes.migration, or None; controller: {broker_id, ephemeral} or None; brokers:
     ids in /brokers/ids, as text}.
 
@@ -47,7 +47,7 @@ def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
         }
 
 
-def session(
+def read_session(
     connect: ZkConnect, security: ZkSecurity, node_id: int, timeout: float = 10.0
 ) -> tuple[int | None, str | None]:
     """Return the session that owns /brokers/ids/<node id>, and the id in /cluster/id; None for what does not exist.
@@ -63,10 +63,10 @@ def session(
         )
 
 
-def why_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
-    """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
+def explain_unreadable(config_file: str, service_name: str = "", timeout: float = 10.0) -> str | None:
+    """Return why `collect` fails with the settings in a broker's properties file, None if it does not."""
     try:
-        gather(config_providers.effective(node.read_properties(config_file), service_name), timeout)
+        collect(config_providers.effective_values(node.read_properties(config_file), service_name), timeout)
     except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
         return str(error)
     return None
@@ -78,7 +78,7 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
     naming the property.
     """
-    values = _resolved(values)
+    values = _resolve(values)
     connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
     if not config_values.is_true(values, _SSL + "client.enable"):
         return connect, ZkSecurity()
@@ -95,11 +95,13 @@ def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     return connect, ZkSecurity(tls=tls)
 
 
-def _resolved(values: Mapping[str, str]) -> Mapping[str, str]:
-    plain, variables = config_providers.resolved(values, None)
-    for one in variables:
-        if one.why and one.key.startswith("zookeeper."):
-            raise SecurityError(f"{one.key}: {one.variable} could not be resolved: {one.why} (QS-CONNECT-007)")
+def _resolve(values: Mapping[str, str]) -> Mapping[str, str]:
+    plain, variables = config_providers.resolve(values, None)
+    for variable in variables:
+        if variable.why and variable.key.startswith("zookeeper."):
+            raise SecurityError(
+                f"{variable.key}: {variable.variable} could not be resolved: {variable.why} (QS-CONNECT-007)"
+            )
     return plain
 
 

@@ -14,7 +14,7 @@ import os
 from typing import Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node.node import space
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node.node import read_space
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values, properties
 
 _PREFIX, _MAXBUFFER, _SECRET = "zookeeper.", "jute.maxbuffer", "DigestAuthenticationProvider.superDigest"
@@ -26,7 +26,7 @@ _SETTINGS = (
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-def gather() -> list[dict]:
+def collect() -> list[dict]:
     """Return [{config, error, settings, dirs: [{path, free_bytes, read_only, snapshot_bytes}]}] of the servers on this
     host.
 
@@ -36,10 +36,12 @@ def gather() -> list[dict]:
     return [_server(pid, config, arguments) for pid, config, arguments in _running()]
 
 
-def arguments_of(config: str) -> list[str]:
+def read_arguments(config: str) -> list[str]:
     """Return the command line of the server that runs on this host with a configuration file, [] if none does."""
     paths = {os.path.realpath(config)}
-    return next((one for pid, path, one in _running() if os.path.realpath(_absolute(pid, path)) in paths), [])
+    return next(
+        (arguments for pid, path, arguments in _running() if os.path.realpath(_absolute(pid, path)) in paths), []
+    )
 
 
 def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, str]:
@@ -48,8 +50,8 @@ def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, s
     ZooKeeper makes a key that it does not know a system property with the prefix `zookeeper.` (QuorumPeerConfig), so
     `jute.maxbuffer`, which has no prefix, counts only as an argument. Secrets are hashed.
     """
-    flags = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
-    given = {key: value for key, value in config_values.of_zookeeper(values).items() if key != _MAXBUFFER}
+    flags = dict(argument[2:].partition("=")[::2] for argument in arguments if argument.startswith("-D"))
+    given = {key: value for key, value in config_values.parse_zoo_cfg(values).items() if key != _MAXBUFFER}
     given.update({key[len(_PREFIX) :]: value for key, value in flags.items() if key.startswith(_PREFIX)})
     if _MAXBUFFER in flags:
         given[_MAXBUFFER] = flags[_MAXBUFFER]
@@ -85,7 +87,7 @@ def _running() -> list[tuple[str, str, list[str]]]:
 def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
     path = _absolute(pid, config)
     try:
-        values = config_values.of_zookeeper(properties.parse(safe_files.read(path), path=path))
+        values = config_values.parse_zoo_cfg(properties.parse(safe_files.read(path), path=path))
     except (OSError, properties.PropertiesError) as error:
         return {"config": config, "error": str(error), "settings": {}, "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))
@@ -95,7 +97,7 @@ def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
 
 
 def _directory(path: str) -> dict | None:
-    file_system = space(path)
+    file_system = read_space(path)
     sizes = []
     for snapshot in glob.glob(os.path.join(glob.escape(path), "version-2", "snapshot.*")):
         try:

@@ -47,7 +47,7 @@ class _WhoAmI:
         return list(zip(texts[::2], texts[1::2]))
 
 
-def gather(client: Any, security: ZkSecurity, topics: Iterable[str], timeout: float) -> dict:
+def collect(client: Any, security: ZkSecurity, topics: Iterable[str], timeout: float) -> dict:
     """Return {identities: [[scheme, id]], complete: whether these are all, acls: {path: [{perms, scheme, id}]}}
     of the znodes that a rollback writes or deletes: of each topic, the state of its partition 0. A znode that does not
     exist is left out. `readable_secrets`: paths of znodes with secrets that every client may read; None where the tool

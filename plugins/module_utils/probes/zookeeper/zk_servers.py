@@ -21,7 +21,7 @@ _ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 
 
-def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
+def collect(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
     """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, maximum] since its start, or
     None), zxid (the last that it processed), error}} of all servers, read in parallel.
 
@@ -34,7 +34,7 @@ def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[st
         return dict(zip(map(str, targets), statuses))
 
 
-def creators(servers: Iterable[HostPort], security: ZkSecurity | None, timeout: float) -> dict[str, int | None]:
+def collect_creators(servers: Iterable[HostPort], security: ZkSecurity | None, timeout: float) -> dict[str, int | None]:
     """Return {"host:port": the server's id, None where it gives no session}: it is in each session's id that the server
     makes."""
     targets = list(servers)
@@ -42,7 +42,7 @@ def creators(servers: Iterable[HostPort], security: ZkSecurity | None, timeout: 
     def creator(server: HostPort) -> int | None:
         try:
             with zk_wire.ZkConnection(ZkConnect((server,), ""), security, timeout) as client:
-                return zk_sessions.creator(client.session)
+                return zk_sessions.creator_id(client.session)
         except WireError:
             return None
 
@@ -58,7 +58,7 @@ def _status(server: HostPort, context: Any, timeout: float) -> dict:
         return status
     except WireError as error:
         return {**status, "error": str(error)}
-    version, mode, latency, zxid = (one.search(answer) for one in (_VERSION, _MODE, _LATENCY, _ZXID))
+    version, mode, latency, zxid = (pattern.search(answer) for pattern in (_VERSION, _MODE, _LATENCY, _ZXID))
     return {
         **status,
         "version": [int(number) for number in version.groups()] if version else None,

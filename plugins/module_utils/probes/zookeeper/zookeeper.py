@@ -379,7 +379,7 @@ def read_tree(client, root="/", window=500, max_rate=None, timeout=30.0):
     return Reader(client, window, max_rate, timeout).tree(root)
 
 
-def migration_znodes(client, timeout=10.0):
+def read_migration_znodes(client, timeout=10.0):
     """Return the znodes that show the migration's phase, read in two round trips. JSON-able:
 
     - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;
@@ -494,13 +494,13 @@ def _broker(node):
     return fact
 
 
-def notifications(client, timeout=10.0):
+def count_notifications(client, timeout=10.0):
     """Return ``{directory: how many change notifications it has}``. Raises ZooKeeperError."""
     stats = Reader(client, timeout=timeout).stat_many(znodes.NOTIFICATIONS)
     return {path: stat.numChildren for path, stat in stats if stat is not None}
 
 
-def metadata(client, window=500, max_rate=None, timeout=30.0):
+def read_metadata(client, window=500, max_rate=None, timeout=30.0):
     """Return Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request a topic and partition."""
     reader = Reader(client, window, max_rate, timeout)
     return zk_metadata.normalise(_metadata_znodes(reader))
@@ -509,11 +509,11 @@ def metadata(client, window=500, max_rate=None, timeout=30.0):
 def _metadata_znodes(reader):
     """Yield the Znodes that hold metadata, without the directories between them."""
     yield from reader.get_many((znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK))
-    yield from reader.get_many(below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
-    yield from partition_znodes(reader)
-    entities = below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
+    yield from reader.get_many(child_paths(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
+    yield from read_partition_znodes(reader)
+    entities = child_paths(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
-    entities += below(reader, [f"{user}/clients" for user in users])
+    entities += child_paths(reader, [f"{user}/clients" for user in users])
     yield from reader.get_many(entities)
     for store in znodes.ACL_STORES.values():
         # Resource names may contain slashes, so this subtree is walked.
@@ -522,10 +522,10 @@ def _metadata_znodes(reader):
                 yield node
 
 
-def partition_znodes(reader):
+def read_partition_znodes(reader):
     """Yield the Znodes of topics, and those of their partitions' states."""
     states = deque()
-    for node in reader.get_many(below(reader, [znodes.TOPICS])):
+    for node in reader.get_many(child_paths(reader, [znodes.TOPICS])):
         yield node
         try:
             partitions = znodes.topic(node.data, node.path)["partitions"]
@@ -539,7 +539,7 @@ def partition_znodes(reader):
     yield from reader.get_many(states)
 
 
-def below(reader, parents):
+def child_paths(reader, parents):
     """Return the paths of the children of each of `parents` that exists."""
     return [
         f"{parent}/{name}" for parent, names in reader.children_many(parents) if names is not None for name in names

@@ -97,13 +97,18 @@ def test_a_partition_that_goes_on_is_no_stall_after_a_larger_one_ended(slices):
 def test_slices_see_what_one_call_sees(seed):
     random_ = random.Random(seed)
     partitions = [("t", number) for number in range(3)]
-    targets = {one: [3, 1] for one in partitions}
+    targets = {partition: [3, 1] for partition in partitions}
     both, now = (Slices(False), Slices(True)), 0.0
     for _reading in range(60):
         now += random_.choice([0.5, 5, 20, 400])
-        flying = {one: MOVING for one in partitions if random_.random() < 0.4}
-        rest = {one: random_.choice([[3, 1], [1, 2], None]) for one in partitions if one not in flying}
-        replicas = {**{one: [3, 1, 2] for one in flying}, **{one: has for one, has in rest.items() if has}}
+        flying = {partition: MOVING for partition in partitions if random_.random() < 0.4}
+        rest = {
+            partition: random_.choice([[3, 1], [1, 2], None]) for partition in partitions if partition not in flying
+        }
+        replicas = {
+            **{partition: [3, 1, 2] for partition in flying},
+            **{partition: has for partition, has in rest.items() if has},
+        }
         copied = random_.randrange(3)
         first, second = (each.see(now, targets, replicas, flying, copied) for each in both)
         assert first == second

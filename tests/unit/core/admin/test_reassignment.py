@@ -132,16 +132,16 @@ def entry(**more):
 @pytest.mark.parametrize("texts", [False, True])
 def test_what_is_no_reassignment_names_place_and_type(content, text, texts):
     if texts and text.endswith(("partition is a text, '0'", "replicas[1] is a text, '2'")):
-        assert reassignment.parsed(content, texts)  # Ansible makes texts of templates
+        assert reassignment.parse(content, texts)  # Ansible makes texts of templates
         return
     with pytest.raises(reassignment.ReassignmentError, match=re.escape(text)):
-        reassignment.parsed(content, texts)
+        reassignment.parse(content, texts)
 
 
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "+1", "-1", "1.0", "0x1", "²", "١", "one"])
 def test_a_text_that_is_no_number_is_none(text):
     with pytest.raises(reassignment.ReassignmentError, match=re.escape("partitions[0].partition")):
-        reassignment.parsed(entry(partition=text), texts=True)
+        reassignment.parse(entry(partition=text), texts=True)
 
 
 def test_a_file_of_kafkas_tool_is_read_and_written():
@@ -149,8 +149,8 @@ def test_a_file_of_kafkas_tool_is_read_and_written():
         "version": 1,
         "partitions": [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}],
     }
-    assert reassignment.parsed(content) == {T0: (2, 1)}
-    assert reassignment.parsed(reassignment.written({T0: (2, 1)})) == {T0: (2, 1)}
+    assert reassignment.parse(content) == {T0: (2, 1)}
+    assert reassignment.parse(reassignment.render({T0: (2, 1)})) == {T0: (2, 1)}
 
 
 def test_throttles_are_those_of_kafkas_tool_and_keep_what_is_there():
@@ -158,7 +158,7 @@ def test_throttles_are_those_of_kafkas_tool_and_keep_what_is_there():
     for alive in ((1, 2, 3), (1, 3)):  # a broker that is not alive takes no config
         assert reassignment.throttles([step_of([3, 1], [1, 2])], 10, current, alive) == {
             (TOPIC, "t"): {LEADER_REPLICAS: "0:1,0:2,5:1"},
-            **{(BROKER, str(one)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for one in alive},
+            **{(BROKER, str(broker)): {LEADER_RATE: "10", FOLLOWER_RATE: "10"} for broker in alive},
         }
     assert reassignment.throttles([step_of([2, 1], [1, 2])], 10, {}, (1, 2)) == {}
 
@@ -167,7 +167,7 @@ RATE = (BROKER, "1")
 
 
 def remembered(record, value, now):
-    return reassignment.remembered(record, {RATE: {LEADER_RATE: value}}, {RATE: {LEADER_RATE: now} if now else {}})
+    return reassignment.update_record(record, {RATE: {LEADER_RATE: value}}, {RATE: {LEADER_RATE: now} if now else {}})
 
 
 @pytest.mark.parametrize("former", [None, "77"])
@@ -175,19 +175,19 @@ def test_former_values_are_restored_also_after_an_interruption_and_a_second_rate
     first = remembered([], "10", former)
     second = remembered(first, "20", "10")
     for now in ("10", "20"):  # interrupted before or after the second was set
-        changes, left = reassignment.restored(second, {RATE: {LEADER_RATE: now}})
+        changes, left = reassignment.plan_throttle_removal(second, {RATE: {LEADER_RATE: now}})
         assert changes == {RATE: {LEADER_RATE: former}} and left == []
     # nothing was set yet
-    assert reassignment.restored(first, {RATE: {LEADER_RATE: former} if former else {}}) == ({}, [])
+    assert reassignment.plan_throttle_removal(first, {RATE: {LEADER_RATE: former} if former else {}}) == ({}, [])
 
 
 def test_a_value_that_someone_else_has_set_since_is_left():
     record = remembered([], "10", None)
-    changes, left = reassignment.restored(record, {RATE: {LEADER_RATE: "99"}})
+    changes, left = reassignment.plan_throttle_removal(record, {RATE: {LEADER_RATE: "99"}})
     assert changes == {} and left == ["broker 1: leader.replication.throttled.rate=99"]
     # it is the one to restore after another throttle of ours
     again = remembered(record, "20", "99")
-    assert reassignment.restored(again, {RATE: {LEADER_RATE: "20"}}) == ({RATE: {LEADER_RATE: "99"}}, [])
+    assert reassignment.plan_throttle_removal(again, {RATE: {LEADER_RATE: "20"}}) == ({RATE: {LEADER_RATE: "99"}}, [])
 
 
 def test_throttles_that_the_record_lacks_are_foreign():
@@ -196,11 +196,11 @@ def test_throttles_that_the_record_lacks_are_foreign():
         RATE: {LEADER_RATE: "10", FOLLOWER_RATE: "10"},
         (TOPIC, "t"): {FOLLOWER_REPLICAS: "*", "retention.ms": "1"},
     }
-    assert [str(one) for one in reassignment.foreign(record, current)] == [
+    assert [str(throttle) for throttle in reassignment.find_foreign_throttles(record, current)] == [
         "topic t: follower.replication.throttled.replicas=*",
         "broker 1: follower.replication.throttled.rate=10",
     ]
-    assert reassignment.foreign([], {RATE: {}, (TOPIC, "t"): {LEADER_REPLICAS: ""}}) == []
+    assert reassignment.find_foreign_throttles([], {RATE: {}, (TOPIC, "t"): {LEADER_REPLICAS: ""}}) == []
 
 
 def rate(broker, key=FOLLOWER_RATE):
@@ -226,17 +226,17 @@ def replicas(text, key=FOLLOWER_REPLICAS):
     ],
 )
 def test_a_left_throttle_is_found_also_without_its_other_half(configs, slow):
-    assert reassignment.throttled(configs) == slow
-    seen, do, in_effect = reassignment.left_throttles(configs, "b1:9092")
+    assert reassignment.find_throttled_topics(configs) == slow
+    seen, do, in_effect = reassignment.report_left_throttles(configs, "b1:9092")
     assert in_effect == bool(slow) and ("nothing down yet" in seen) == (not slow)
-    for one in reassignment.throttles_in(configs):
-        assert str(one) in seen and f"--delete-config {one.key}" in do
-    assert reassignment.left_throttles({RATE: {}, (TOPIC, "t"): {"retention.ms": "5"}}, "b1:9092") is None
+    for throttle in reassignment.find_throttles(configs):
+        assert str(throttle) in seen and f"--delete-config {throttle.key}" in do
+    assert reassignment.report_left_throttles({RATE: {}, (TOPIC, "t"): {"retention.ms": "5"}}, "b1:9092") is None
 
 
 def test_the_command_removes_exactly_the_throttles():
     configs = {**rate("2"), **rate("10"), **rate(""), **replicas("*")}
-    command = reassignment.removal(reassignment.throttles_in(configs), "b1:9092")
+    command = reassignment.removal_commands(reassignment.find_throttles(configs), "b1:9092")
     start = "kafka-configs.sh --bootstrap-server b1:9092 --alter --delete-config follower.replication.throttled."
     assert command.split("; ") == [
         f"{start}replicas --entity-type topics --entity-name t",
@@ -288,10 +288,10 @@ def test_plans_keep_racks_and_move_one_replica_of_a_partition(seed):
     broker = 1 + seed % len(racks)
 
     def spread(replicas):
-        return len({racks[one] or one for one in replicas})
+        return len({racks[replica] or replica for replica in replicas})
 
     drained = reassignment.drain(broker, assignments, racks)
-    assert set(drained) == {one for one, replicas in assignments.items() if broker in replicas}
+    assert set(drained) == {partition for partition, replicas in assignments.items() if broker in replicas}
     _broker, added = reassignment.add(broker, assignments, racks)
     for moved in (drained, added):
         for partition, replicas in moved.items():
@@ -300,9 +300,9 @@ def test_plans_keep_racks_and_move_one_replica_of_a_partition(seed):
             assert sum(1 for old, new in zip(before, replicas) if old != new) == 1
     for partition, replicas in drained.items():
         best = max(
-            spread([other if one == broker else one for one in assignments[partition]])
+            spread([other if replica == broker else replica for replica in assignments[partition]])
             for other in racks
             if other not in assignments[partition]
         )
         assert broker not in replicas and (spread(replicas) == best or None in racks.values())
-    assert all(spread(replicas) >= spread(assignments[one]) for one, replicas in added.items())
+    assert all(spread(replicas) >= spread(assignments[partition]) for partition, replicas in added.items())

@@ -15,7 +15,10 @@ MV = "metadata.version"
 
 def log(end, brokers, controllers):
     def registered(ids, offset):
-        return {str(one): {"registered_offset": offset + one, "features": {MV: levels}} for one, levels in ids.items()}
+        return {
+            str(node_id): {"registered_offset": offset + node_id, "features": {MV: levels}}
+            for node_id, levels in ids.items()
+        }
 
     return {"log_end_offset": end, "brokers": registered(brokers, 100), "controllers": registered(controllers, 200)}
 
@@ -33,7 +36,7 @@ OLD, NEW = [1, 21], [7, 27]
 
 def test_registered_nodes_that_no_host_is():
     found = nodes(c1=log(50, {1: NEW, 7: OLD, 11: OLD}, {11: NEW, 12: NEW, 13: OLD, 1: NEW}))
-    assert registrations.gone(found) == (
+    assert registrations.find_gone(found) == (
         Gone("broker", 7, 107, Range(1, 21)),
         Gone("broker", 11, 111, Range(1, 21)),
         Gone("controller", 1, 201, Range(7, 27)),
@@ -43,15 +46,15 @@ def test_registered_nodes_that_no_host_is():
 
 def test_the_longest_log_decides_and_one_that_cannot_be_read_does_not():
     short, long = log(50, {1: NEW}, {11: NEW, 12: NEW, 13: OLD}), log(60, {1: NEW}, {11: NEW, 12: NEW})
-    assert registrations.gone(nodes(c1=short, c2=long)) == ()
-    assert registrations.gone(nodes(c1=long, b1=short)) == ()
-    found = registrations.gone(nodes(c1={"error": "CorruptBatch"}, c2=short))
+    assert registrations.find_gone(nodes(c1=short, c2=long)) == ()
+    assert registrations.find_gone(nodes(c1=long, b1=short)) == ()
+    found = registrations.find_gone(nodes(c1={"error": "CorruptBatch"}, c2=short))
     assert found == (Gone("controller", 13, 213, Range(1, 21)),)
-    assert registrations.gone(nodes(c1={"error": "CorruptBatch"})) is None
+    assert registrations.find_gone(nodes(c1={"error": "CorruptBatch"})) is None
 
 
 def capped(role, supported, now, wanted=27):
-    return registrations.capped((Gone(role, 13, 213, Range(*supported)),), "4.1.1", now, wanted, "b1:9092")
+    return registrations.explain_cap((Gone(role, 13, 213, Range(*supported)),), "4.1.1", now, wanted, "b1:9092")
 
 
 @pytest.mark.parametrize(
@@ -83,5 +86,5 @@ def test_only_a_level_that_the_registration_does_not_support_is_capped():
 
 
 def test_logs_that_cannot_be_read_are_no_evidence():
-    (said,) = registrations.capped(None, "4.1.1", 21, 27, "b1:9092")
+    (said,) = registrations.explain_cap(None, "4.1.1", 21, 27, "b1:9092")
     assert "no node's metadata log could be read" in said

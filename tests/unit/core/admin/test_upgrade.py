@@ -35,8 +35,8 @@ def cluster(version="3.7.2", to="3.9.2", protocol="3.7", controllers="", **chang
 
 
 def test_a_change_of_the_release_is_done_when_every_node_runs_it():
-    assert upgrade.left(cluster("3.9.2", "3.9.2"), "3.9.2", True) == []
-    assert upgrade.left(cluster("3.9.2", "3.9.2", controllers="3.9.2"), "3.9.2", False) == []
+    assert upgrade.explain_left(cluster("3.9.2", "3.9.2"), "3.9.2", True) == []
+    assert upgrade.explain_left(cluster("3.9.2", "3.9.2", controllers="3.9.2"), "3.9.2", False) == []
 
 
 @pytest.mark.parametrize("zookeeper", [True, False])
@@ -44,45 +44,45 @@ def test_a_node_that_reverted_or_is_down_is_named_in_both_directions(zookeeper):
     controllers = "" if zookeeper else "3.9.2"
     for other in ("3.7.2", "4.1.1"):
         hosts = cluster("3.9.2", "3.9.2", controllers=controllers, b2={"version": other}, b3={"runs": False})
-        (reverted, down) = upgrade.left(hosts, "3.9.2", zookeeper)
+        (reverted, down) = upgrade.explain_left(hosts, "3.9.2", zookeeper)
         assert reverted == f"b2 has Kafka {other}, not 3.9.2 (QS-RESTART-004)" and down.startswith("b3 does not run")
 
 
 def refused(hosts, to, zookeeper=True, **finalized):
-    return upgrade.refusals(hosts, to, zookeeper, {name.replace("_", "."): one for name, one in finalized.items()})
+    return upgrade.refusals(hosts, to, zookeeper, {name.replace("_", "."): level for name, level in finalized.items()})
 
 
 def test_in_zookeeper_mode_brokers_change_alone_and_keep_their_protocol():
     hosts = cluster(protocol="")
     assert refused(hosts, "3.9.2") == []
-    plan = upgrade.binaries(hosts, "3.9.2", True, {})
+    plan = upgrade.plan_binaries(hosts, "3.9.2", True, {})
     assert plan == upgrade.Binaries([upgrade.BROKERS], [], ["c1", "c2", "c3"], False, "3.7", {})
 
 
 def test_an_interrupted_upgrade_goes_on_and_goes_back():
     new = {"version": "3.9.2", "home": home("3.9.2", "3.9.2")}
     hosts = cluster(b2=new)
-    assert refused(hosts, "3.9.2") == [] and upgrade.binaries(hosts, "3.9.2", True, {}).ready == ["b2"]
+    assert refused(hosts, "3.9.2") == [] and upgrade.plan_binaries(hosts, "3.9.2", True, {}).ready == ["b2"]
     hosts = cluster(to="3.7.2", b2={"version": "3.9.2", "home": home("3.9.2", "3.7.2")})
     assert refused(hosts, "3.7.2") == []
-    back = upgrade.binaries(hosts, "3.7.2", True, {})
+    back = upgrade.plan_binaries(hosts, "3.7.2", True, {})
     assert back.lowers and back.ready == ["b1", "b3"] and back.switched == []
 
 
 def test_in_kraft_mode_controllers_come_first_on_the_way_up_and_last_on_the_way_down():
     hosts = cluster("3.9.2", "4.1.1", "", "3.9.2")
     assert refused(hosts, "4.1.1", False, metadata_version=21) == []
-    assert upgrade.binaries(hosts, "4.1.1", False, {}).order == [upgrade.CONTROLLERS, upgrade.BROKERS]
+    assert upgrade.plan_binaries(hosts, "4.1.1", False, {}).order == [upgrade.CONTROLLERS, upgrade.BROKERS]
     hosts = cluster("4.1.1", "3.9.2", "", "4.1.1")
     assert refused(hosts, "3.9.2", False, metadata_version=21) == []
-    back = upgrade.binaries(hosts, "3.9.2", False, {})
+    back = upgrade.plan_binaries(hosts, "3.9.2", False, {})
     assert back.order == [upgrade.BROKERS, upgrade.CONTROLLERS] and back.lowers and back.protocol == ""
 
 
 def test_a_node_that_is_down_is_not_ready():
     hosts = cluster("3.9.2", "3.9.2", b1={"runs": False})
-    assert upgrade.binaries(hosts, "3.9.2", True, {}).ready == ["b2", "b3"]
-    assert upgrade.not_upgraded(hosts, "3.9.2", True) == ["b1"]
+    assert upgrade.plan_binaries(hosts, "3.9.2", True, {}).ready == ["b2", "b3"]
+    assert upgrade.find_not_upgraded(hosts, "3.9.2", True) == ["b1"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_changes_that_are_refused(hosts, to, zookeeper, finalized, text):
 def test_a_host_without_node_and_link_is_left_as_it_is():
     nothing = home("3.7.2", "3.9.2", home={"is_link": False, "version": None}, to={"exists": False, "version": None})
     hosts = cluster(c2={"home": nothing, "version": None})
-    assert refused(hosts, "3.9.2") == [] and upgrade.binaries(hosts, "3.9.2", True, {}).switched == ["c1", "c3"]
+    assert refused(hosts, "3.9.2") == [] and upgrade.plan_binaries(hosts, "3.9.2", True, {}).switched == ["c1", "c3"]
 
 
 def test_keys_that_the_release_does_not_know_are_named():
@@ -185,24 +185,24 @@ def test_keys_that_the_release_does_not_know_are_named():
         "b1": {"zookeeper.connect": "z:2181", "delegation.token.master.key": "x", "log.dirs": "/d"},
         "b2": {"log.dirs": "/d", "group.share.max.groups": "10"},
     }
-    assert upgrade.removed(files, "4.1.1") == {
+    assert upgrade.find_removed_keys(files, "4.1.1") == {
         "b1": {"delegation.token.master.key": "delegation.token.secret.key", "zookeeper.connect": ""},
         "b2": {"group.share.max.groups": ""},
     }
-    assert upgrade.removed(files, "4.0.1") == {
+    assert upgrade.find_removed_keys(files, "4.0.1") == {
         "b1": {"delegation.token.master.key": "delegation.token.secret.key", "zookeeper.connect": ""}
     }
-    assert upgrade.removed(files, "3.9.2") == {}
-    assert upgrade.removed(files, "3.8.1") == {"b2": {"group.share.max.groups": ""}}, "also on the way down"
-    assert upgrade.removed({"b1": {"log.message.timestamp.difference.max.ms": "1"}}, "4.4.0")["b1"] != {}
+    assert upgrade.find_removed_keys(files, "3.9.2") == {}
+    assert upgrade.find_removed_keys(files, "3.8.1") == {"b2": {"group.share.max.groups": ""}}, "also on the way down"
+    assert upgrade.find_removed_keys({"b1": {"log.message.timestamp.difference.max.ms": "1"}}, "4.4.0")["b1"] != {}
     gone = {"b1": {"unstable.metadata.versions.enable": "true"}}
-    assert list(upgrade.removed(gone, "3.9.2")["b1"].values()) == ["unstable.feature.versions.enable"]
-    assert list(upgrade.removed(gone, "3.6.2")["b1"].values()) == [""], "nor does it know what replaces it"
+    assert list(upgrade.find_removed_keys(gone, "3.9.2")["b1"].values()) == ["unstable.feature.versions.enable"]
+    assert list(upgrade.find_removed_keys(gone, "3.6.2")["b1"].values()) == [""], "nor does it know what replaces it"
 
 
 def test_the_second_step_raises_what_is_below_the_target():
     hosts = cluster("3.9.2", "3.9.2", "3.7", b2={"protocol": "3.9-IV0"}, b3={"protocol": ""})
-    assert upgrade.protocol_due(hosts, "3.9.2") == {"b1": "3.7"}
+    assert upgrade.find_due_protocols(hosts, "3.9.2") == {"b1": "3.7"}
     assert upgrade.token("AbC", "3.9.2") == "AbC:3.9" and upgrade.token("AbC", "7.9.1-ccs") == "AbC:3.9"
 
 

@@ -88,7 +88,7 @@ class Shell:
         if state != cut_host.NONE:
             (self.home / "state").write_text(f"{state}\n")
         if rules:
-            assert self.run("\n".join(" ".join(ensemble_cut.inserted(one)) for one in RULES)) == 0
+            assert self.run("\n".join(" ".join(ensemble_cut.insert_command(rule)) for rule in RULES)) == 0
             for family in ("-4", "-6"):
                 assert self.run(" ".join(ensemble_cut.ip_rule("add", "2181", family))) == 0
         if drop_in:
@@ -134,8 +134,10 @@ def modelled(steps, state, rules, drop_in, broken_s=0.0):
     }
 
 
-@pytest.mark.parametrize(("rules", "broken"), [(False, ""), *((True, one) for one in ("", "broken", "deaf", "once"))])
-@pytest.mark.parametrize("state", [one for one in STATES if one != cut_host.NONE])
+@pytest.mark.parametrize(
+    ("rules", "broken"), [(False, ""), *((True, fault) for fault in ("", "broken", "deaf", "once"))]
+)
+@pytest.mark.parametrize("state", [state for state in STATES if state != cut_host.NONE])
 def test_the_dead_mans_switch_ends_as_its_model(shell, state, rules, broken):
     shell.prepare(state, rules, drop_in=True)
     calls = {"broken": 1000, "once": 1}.get(broken)

@@ -105,6 +105,6 @@ def test_followers_prove_nothing_where_a_host_was_left_out(dead):
     ],
 )
 def test_an_observer_is_restarted_only_if_its_sessions_outlive_that(timeouts, znodes, others, refused):
-    found = list(ensemble_cut.not_restartable(timeouts, znodes, others))
+    found = list(ensemble_cut.check_restartable(timeouts, znodes, others))
     assert bool(found) == refused
     assert not found or f"{len(timeouts)} sessions live on this server" in found[0].seen

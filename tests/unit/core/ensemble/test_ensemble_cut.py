@@ -24,7 +24,7 @@ CONS = """ /10.0.0.11:52934[1](queued=0,recved=5,sent=5,sid=0xb00000f0b2a0000,lo
 
 
 def test_the_promoted_configuration_names_the_destination_alone():
-    changes = ensemble_cut.promotion(OBSERVER, DESTINATION)
+    changes = ensemble_cut.promotion_changes(OBSERVER, DESTINATION)
     after = {key: value for key, value in {**OBSERVER, **changes}.items() if value is not None}
     assert after == {
         "dataDir": "/data",
@@ -41,7 +41,7 @@ def test_the_cut_rejects_only_the_sources_quorum_and_election_ports_in_both_fami
     assert ensemble_cut.ports_of(members) == ["2888", "2889", "3888", "3889"]
     assert ensemble_cut.hosts_of(members) == ["fd00::2", "z1", "z2"]
     rules = ensemble_cut.cut(["10.0.0.1", "fd00::2"], ensemble_cut.ports_of(members))
-    assert [one.command for one in rules] == ["iptables", "ip6tables"]
+    assert [rule.command for rule in rules] == ["iptables", "ip6tables"]
     for rule in rules:
         text = " ".join(rule.rule)
         assert text.startswith("OUTPUT -p tcp -d ") and "--ports 2888,2889,3888,3889" in text
@@ -69,24 +69,24 @@ def test_the_fence_lets_only_the_hosts_own_question_pass():
 def test_a_cut_after_which_the_shortest_session_would_not_be_kept_is_refused(timeouts, znodes, answer_s, refused):
     planned = ensemble_cut.plan(timeouts, znodes, answer_s)
     assert planned.budget_s == round(min(timeouts) / 1500, 1)
-    found = list(ensemble_cut.too_long(planned))
+    found = list(ensemble_cut.check_length(planned))
     assert bool(found) == refused
     orders_s = planned.estimate_s - ensemble_cut.START_S
     assert refused or planned.deadline_s - orders_s >= ensemble_cut.LEAST_LEFT_S - 0.1
     if found:
         needed = int(found[0].do.partition("timeout.ms=")[2].partition(" ")[0])
-        assert not list(ensemble_cut.too_long(ensemble_cut.plan([needed], znodes, answer_s)))
+        assert not list(ensemble_cut.check_length(ensemble_cut.plan([needed], znodes, answer_s)))
 
 
 def test_sessions_are_read_from_cons():
-    found = ensemble_cut.clients(CONS)
-    assert [(one["address"], one["timeout_ms"]) for one in found] == [
+    found = ensemble_cut.parse_clients(CONS)
+    assert [(client["address"], client["timeout_ms"]) for client in found] == [
         ("10.0.0.11", 18000),
         ("fd00::b", 6000),
     ]
     assert found[0]["session"] >> 56 == 0xB
     newer_java = CONS.replace("/fd00:0:0:0:0:0:0:b:", "/[fd00:0:0:0:0:0:0:b%eth0]:")
-    assert ensemble_cut.clients(newer_java) == found
+    assert ensemble_cut.parse_clients(newer_java) == found
     for cons in (CONS, newer_java):
         (finding,) = ensemble_cut.source_clients({"s1:2181": cons}, ["fd00::b"])
         assert "fd00::b" in finding.seen
@@ -96,21 +96,21 @@ def test_sessions_are_read_from_cons():
 
 def test_a_bare_majority_with_the_most_advanced_starts_first():
     last = {"z4": 7, "z5": 9, "z6": 8}
-    assert ensemble_cut.first_to_start(["z5", "z6", "z4"], last, 3) == ["z5", "z6"]
-    assert ensemble_cut.first_to_start(["z4", "z5", "z6"], dict.fromkeys(last, 9), 3) == ["z4", "z5", "z6"]
+    assert ensemble_cut.choose_first(["z5", "z6", "z4"], last, 3) == ["z5", "z6"]
+    assert ensemble_cut.choose_first(["z4", "z5", "z6"], dict.fromkeys(last, 9), 3) == ["z4", "z5", "z6"]
     five = {f"z{n}": n for n in range(5)}
-    assert ensemble_cut.first_to_start(sorted(five, reverse=True), five, 5) == ["z4", "z3", "z2"]
+    assert ensemble_cut.choose_first(sorted(five, reverse=True), five, 5) == ["z4", "z3", "z2"]
     four = {host: zxid for host, zxid in five.items() if host != "z3"}  # it is dead, and stays a voter
-    assert ensemble_cut.first_to_start(sorted(four, reverse=True), four, 5) == ["z4", "z2", "z1"]
+    assert ensemble_cut.choose_first(sorted(four, reverse=True), four, 5) == ["z4", "z2", "z1"]
 
 
 def test_one_host_that_is_not_cut_off_prevents_every_promotion():
     hosts = {"z4": {"state": "cut"}, "z5": {"state": "healed", "reason": "the deadline passed without an order"}}
-    assert ensemble_cut.not_promotable(hosts, ["z4", "z5", "z6"]) == [
+    assert ensemble_cut.check_promotable(hosts, ["z4", "z5", "z6"]) == [
         "z5 is healed: the deadline passed without an order",
         "z6 is unknown: it did not answer",
     ]
-    assert ensemble_cut.not_promotable({"z4": {"state": "cut"}}, ["z4"]) == []
+    assert ensemble_cut.check_promotable({"z4": {"state": "cut"}}, ["z4"]) == []
 
 
 def test_a_session_of_another_ensembles_server_is_named():
@@ -126,7 +126,7 @@ def test_only_an_observer_that_has_caught_up_is_ready():
         return {"problems": list(problems), "server": {"mode": mode, "observes": observes}}
 
     def not_ready(other, behind):
-        return ensemble_cut.not_ready({"z4": host(), "z5": other}, source, behind)
+        return ensemble_cut.check_ready({"z4": host(), "z5": other}, source, behind)
 
     assert ensemble_cut.leader_zxid(source) == 0x200002000
     assert not_ready(host(), {}) == []
@@ -134,4 +134,4 @@ def test_only_an_observer_that_has_caught_up_is_ready():
         assert len(not_ready(bad, {})) == 1
     (behind,) = not_ready(host(), {"z4:2181": 0x200001FFF})
     assert "z4:2181 is at zxid 0x200001fff" in behind.seen
-    assert "leader" in ensemble_cut.not_ready({"z4": host()}, {"s2": source["s2"]}, {})[0].seen
+    assert "leader" in ensemble_cut.check_ready({"z4": host()}, {"s2": source["s2"]}, {})[0].seen

@@ -32,7 +32,7 @@ def read(state, rules=0, works=False, verified=True):
 @pytest.mark.parametrize("states", list(itertools.combinations_with_replacement(STATES, 3)))
 def test_each_combination_of_states_goes_on_forward_or_back(states):
     hosts = {f"z{number}": read(state) for number, state in enumerate(states)}
-    forward, back = (ensemble_move.decide(hosts, one) for one in (FORWARD, BACK))
+    forward, back = (ensemble_move.decide(hosts, direction) for direction in (FORWARD, BACK))
     accepted = [state for state in states if state in ensemble_cut.ACCEPTED]
     if forward.standing == ensemble_move.STRAY:
         assert PROMOTED in states and len(accepted) < 3
@@ -106,17 +106,17 @@ def test_what_two_of_three_hosts_show_while_the_third_is_dead(states):
                 f"z{number}": of(state, **more, dead=dead if state in ensemble_cut.ACCEPTED else [])
                 for number, (state, more) in enumerate(zip(states, flags), 4)
             }
-            forward, back = (ensemble_move.decide(found, one, ["z6"]) for one in (FORWARD, BACK))
+            forward, back = (ensemble_move.decide(found, direction, ["z6"]) for direction in (FORWARD, BACK))
             accepted = [state for state in states if state in ensemble_cut.ACCEPTED]
-            shows = any(one.get("opens") or (one.get("written") or "").startswith("a") for one in found.values())
+            shows = any(cut.get("opens") or (cut.get("written") or "").startswith("a") for cut in found.values())
             if forward.resume and not forward.findings:
                 assert len(accepted) == 2
                 assert PROMOTED in states or dead or shows
             if back.take_back and not back.findings:
                 assert PROMOTED not in states
-                assert dead or not any(one.get("written") for one in found.values() if one["state"] == SUSPENDED)
+                assert dead or not any(cut.get("written") for cut in found.values() if cut["state"] == SUSPENDED)
             if forward.findings and back.findings and forward.standing != ensemble_move.STRAY:
-                assert {one.do.split()[0] for one in (*forward.findings, *back.findings)} == {"start"}
+                assert {finding.do.split()[0] for finding in (*forward.findings, *back.findings)} == {"start"}
             assert any("named dead: z6" in note for note in forward.notes)
 
 
@@ -188,13 +188,15 @@ def test_a_promotion_whose_majority_is_gone_is_not_finished():
 def test_a_dead_host_is_silent_and_no_broker_gets_its_name(connect, direction, answers, text):
     found = hosts(without=["z6"])
     found["z4"]["answering"] = list(answers)
-    findings = list(ensemble_move.unlike(found, SERVERS, ZkConnect(tuple(connect), "/kafka"), {"z6": 46}, direction))
+    findings = list(
+        ensemble_move.check_inventory(found, SERVERS, ZkConnect(tuple(connect), "/kafka"), {"z6": 46}, direction)
+    )
     assert (text in f"{findings[0].seen} {findings[0].do}") if text else findings == []
 
 
 def test_a_minority_goes_on_without_no_host():
     found = list(
-        ensemble_move.unlike(
+        ensemble_move.check_inventory(
             hosts(without=["z5", "z6"]), SERVERS, ZkConnect(tuple(CONNECT[:1]), ""), {"z5": 45, "z6": 46}
         )
     )
@@ -247,7 +249,7 @@ def hosts(*, without=(), **changes):
 
 
 def test_hosts_servers_and_connect_string_are_one_set():
-    assert list(ensemble_move.unlike(hosts(), SERVERS, KAFKA)) == []
+    assert list(ensemble_move.check_inventory(hosts(), SERVERS, KAFKA)) == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +267,7 @@ def test_hosts_servers_and_connect_string_are_one_set():
     ],
 )
 def test_what_is_not_one_set_is_named(found, servers, connect, text):
-    findings = list(ensemble_move.unlike(found, servers, ZkConnect(tuple(connect), "/kafka")))
+    findings = list(ensemble_move.check_inventory(found, servers, ZkConnect(tuple(connect), "/kafka")))
     assert any(text in finding.seen for finding in findings)
     assert all(finding.do for finding in findings)
 

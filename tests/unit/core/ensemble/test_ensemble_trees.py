@@ -27,7 +27,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
     ],
 )
 def test_leftovers(path, chroot, top):
-    assert ensemble_trees.leftover_of(path, chroot) == top
+    assert ensemble_trees.find_leftover(path, chroot) == top
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def transaction(kind, body, zxid=10, session=OTHER, digest=DIGEST):
 
 def found(kind, body, owners=None, chroot=CHROOT, **more):
     """Return {path: what} of one transaction's write, None if it is none of Kafka's."""
-    one = list(kafka_writes.writes([transaction(kind, body, **more)], chroot, owners))
-    return one[0].paths if one else None
+    writes_found = list(kafka_writes.writes([transaction(kind, body, **more)], chroot, owners))
+    return writes_found[0].paths if writes_found else None
 
 
 @pytest.mark.parametrize("digest", [b"", DIGEST], ids=["3.5", "3.6"])
@@ -98,7 +98,7 @@ def test_the_end_of_a_session():
         transaction(1, create(broker, ephemeral=True), 11, KAFKA),
         transaction(-11, b"", 12, KAFKA),
     ]
-    assert [one.zxid for one in kafka_writes.writes(made, CHROOT, {})] == [11, 12]
+    assert [seen_write.zxid for seen_write in kafka_writes.writes(made, CHROOT, {})] == [11, 12]
 
 
 def test_without_chroot_all_is_kafkas_but_zookeepers_own():
@@ -114,29 +114,29 @@ def write(zxid, ends_session=False):
 def test_each_node_is_compared_by_itself():
     last = {"z4": 12, "z5": 10, "z6": 15}
     of_source = [write(11), write(12), write(14)]
-    found = kafka_writes.lacking(of_source, last, cut=15, logged=15)
-    assert {host: [one.zxid for one in one.writes] for host, one in found.items()} == {
+    found = kafka_writes.find_lacking(of_source, last, cut=15, logged=15)
+    assert {host: [seen_write.zxid for seen_write in lacking.writes] for host, lacking in found.items()} == {
         "z4": [14],
         "z5": [11, 12, 14],
         "z6": [],
     }
     assert [host for host in last if found[host].is_complete] == ["z6"]
-    assert kafka_writes.by_progress(last) == ["z6", "z4", "z5"]
+    assert kafka_writes.sort_by_progress(last) == ["z6", "z4", "z5"]
 
 
 def test_only_the_ends_of_sessions_may_follow_the_cut():
     of_source = [write(12, True), write(14, True), write(15)]
-    found = kafka_writes.lacking(of_source[:2], {"z4": 12, "z5": 11}, cut=13, logged=14)
-    assert found["z4"].is_complete and [one.zxid for one in found["z4"].expired] == [14]
-    assert [one.zxid for one in found["z5"].writes] == [12] and not found["z5"].is_complete
-    late = kafka_writes.lacking(of_source, {"z4": 12}, cut=13, logged=15)["z4"]
-    assert [one.zxid for one in late.late] == [15] and not late.is_complete
+    found = kafka_writes.find_lacking(of_source[:2], {"z4": 12, "z5": 11}, cut=13, logged=14)
+    assert found["z4"].is_complete and [seen_write.zxid for seen_write in found["z4"].expired] == [14]
+    assert [seen_write.zxid for seen_write in found["z5"].writes] == [12] and not found["z5"].is_complete
+    late = kafka_writes.find_lacking(of_source, {"z4": 12}, cut=13, logged=15)["z4"]
+    assert [seen_write.zxid for seen_write in late.late] == [15] and not late.is_complete
 
 
 def test_a_log_that_does_not_reach_the_cut_proves_nothing():
     """A follower that lags has not logged what the others have committed."""
-    assert not kafka_writes.lacking([], {"z4": 12}, cut=14, logged=13)["z4"].is_complete
-    assert kafka_writes.lacking([], {"z4": 12}, cut=14, logged=14)["z4"].is_complete
+    assert not kafka_writes.find_lacking([], {"z4": 12}, cut=14, logged=13)["z4"].is_complete
+    assert kafka_writes.find_lacking([], {"z4": 12}, cut=14, logged=14)["z4"].is_complete
 
 
 def stat(czxid, mzxid, pzxid):
@@ -144,10 +144,10 @@ def stat(czxid, mzxid, pzxid):
 
 
 def test_the_bound_by_stats_says_what_it_cannot_see():
-    newest = kafka_writes.newest([("/a", stat(1, 9, 3)), ("/b", stat(2, 2, 11)), ("/c", stat(10, 4, 4))])
-    assert newest == (11, "/b") and kafka_writes.newest([]) == (0, "")
-    found = kafka_writes.bounded({"all": 20, "kafka": 11, "behind": 10}, 11, 20)
+    newest = kafka_writes.find_newest([("/a", stat(1, 9, 3)), ("/b", stat(2, 2, 11)), ("/c", stat(10, 4, 4))])
+    assert newest == (11, "/b") and kafka_writes.find_newest([]) == (0, "")
+    found = kafka_writes.compare_bounds({"all": 20, "kafka": 11, "behind": 10}, 11, 20)
     assert found["all"] == (True, True)
     assert found["kafka"] == (True, False)  # an ACL may have changed since
     assert found["behind"] == (False, True)
-    assert kafka_writes.bounded({"z4": 30}, 11, None)["z4"] == (True, False)
+    assert kafka_writes.compare_bounds({"z4": 30}, 11, None)["z4"] == (True, False)

@@ -24,7 +24,7 @@ STATIC = CONFIG.format(version="0")
 
 
 def ensemble(text):
-    return observer.ensemble(properties.parse(text.encode()))
+    return observer.parse_ensemble(properties.parse(text.encode()))
 
 
 def source(config=STATIC, settings=None, **changed):
@@ -33,15 +33,15 @@ def source(config=STATIC, settings=None, **changed):
 
 
 def host(**changed):
-    one = observer.Host("/etc/zoo.cfg", properties.parse(ZOO.encode()), {}, [], 0, {}, None, [])
-    return one._replace(**changed)
+    observer_host = observer.Host("/etc/zoo.cfg", properties.parse(ZOO.encode()), {}, [], 0, {}, None, [])
+    return observer_host._replace(**changed)
 
 
 def seen(host_=None, source_=None, myid=44, destination=None):
     """Return the findings' texts."""
     found = list(observer.findings(host_ or host(), source_ or source(), myid, destination or DESTINATION))
-    assert all(one.do for one in found)
-    return [one.seen for one in found]
+    assert all(finding.do for finding in found)
+    return [finding.seen for finding in found]
 
 
 def test_nothing_is_found_where_all_holds():
@@ -55,13 +55,13 @@ def test_members_of_any_form():
     assert found.members[14] == observer.Member("z9:2888:3888", True)
     assert observer.election_address(found.members[13]) == "z3:3888"
     assert observer.quorum_address(found.members[13]) == "z3:2888"
-    assert observer.member("[::1]:2888:3888").address == "[::1]:2888:3888"
+    assert observer.parse_member("[::1]:2888:3888").address == "[::1]:2888:3888"
     assert ensemble("") == ({}, 0)
 
 
 def edited(version):
     values = properties.parse(ZOO.encode())
-    changes, path, dynamic = observer.changes(
+    changes, path, dynamic = observer.plan_changes(
         values, "/etc/zoo.cfg", ensemble(CONFIG.format(version=version)), DESTINATION
     )
     return properties.edit(ZOO.encode(), changes).decode(), path, dynamic
@@ -80,7 +80,7 @@ def test_static_configuration():
         "server.44": "z4:2888:3888:observer",
         "server.45": "z5:2888:3888:observer",
     }
-    again, _path, _dynamic = observer.changes(values, "/etc/zoo.cfg", source().ensemble, DESTINATION)
+    again, _path, _dynamic = observer.plan_changes(values, "/etc/zoo.cfg", source().ensemble, DESTINATION)
     assert properties.edit(text.encode(), again).decode() == text
 
 
@@ -185,18 +185,20 @@ def test_settings_that_agree():
 
 
 def test_ports():
-    one = {"kind": "source", "to": "12", "address": "z2:3888", "reason": "refused", "error": "refused"}
-    assert seen(host(unreachable=[one, {**one, "kind": "destination"}])) == []  # a server that is down
-    assert len(seen(host(unreachable=[{**one, "reason": "timeout"}, {**one, "kind": "leader"}]))) == 2
+    connection = {"kind": "source", "to": "12", "address": "z2:3888", "reason": "refused", "error": "refused"}
+    assert seen(host(unreachable=[connection, {**connection, "kind": "destination"}])) == []  # a server that is down
+    assert len(seen(host(unreachable=[{**connection, "reason": "timeout"}, {**connection, "kind": "leader"}]))) == 2
 
 
 def test_joined_is_an_observer_that_has_caught_up():
     status = {**STATUS, "mode": "observer"}
-    assert observer.unjoined(status, 100) == ""
-    assert "was at 0x65" in observer.unjoined(status, 101)
+    assert observer.explain_unjoined(status, 100) == ""
+    assert "was at 0x65" in observer.explain_unjoined(status, 101)
     for changed in ({"error": "no quorum"}, {"mode": "follower"}, {"mode": None}, {"zxid": None}):
-        assert observer.unjoined({**status, **changed}, 100), changed
-    assert "newer version" in observer.hints(["WARN restarting leader election"]) and not observer.hints(["INFO"])
+        assert observer.explain_unjoined({**status, **changed}, 100), changed
+    assert "newer version" in observer.find_hints(["WARN restarting leader election"]) and not observer.find_hints(
+        ["INFO"]
+    )
 
 
 def test_the_zxid_of_a_new_epoch_is_no_transaction():
@@ -206,5 +208,5 @@ def test_the_zxid_of_a_new_epoch_is_no_transaction():
         "c": {"mode": None, "zxid": None},
         "d": {"mode": "leader", "zxid": 0x200000000},
     }
-    assert observer.to_process(0x200000000, followers) == 0x100000009
-    assert observer.to_process(0x200000001, followers) == 0x200000001
+    assert observer.required_zxid(0x200000000, followers) == 0x100000009
+    assert observer.required_zxid(0x200000001, followers) == 0x200000001

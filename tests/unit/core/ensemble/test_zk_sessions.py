@@ -30,11 +30,11 @@ def broker(**changes):
 
 
 def test_a_broker_on_these_servers_alone_has_moved():
-    assert list(zk_sessions.moved(broker(), WANTED, IDS)) == []
-    assert list(zk_sessions.before_restart(broker(connect=SOURCE), WANTED)) == []
+    assert list(zk_sessions.check_moved(broker(), WANTED, IDS)) == []
+    assert list(zk_sessions.check_restart(broker(connect=SOURCE), WANTED)) == []
     # a part of the servers, in another order, are these servers alone
     some = parse_zookeeper_connect("z6:2181,z4:2181/kafka")
-    assert list(zk_sessions.moved(broker(connect=some), WANTED, IDS)) == []
+    assert list(zk_sessions.check_moved(broker(connect=some), WANTED, IDS)) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_broker_on_these_servers_alone_has_moved():
     ],
 )
 def test_each_tie_to_other_servers_is_named(changes, text):
-    (found,) = zk_sessions.moved(broker(**changes), WANTED, IDS)
+    (found,) = zk_sessions.check_moved(broker(**changes), WANTED, IDS)
     assert text in found.seen and found.do
 
 
@@ -62,10 +62,10 @@ def test_each_tie_to_other_servers_is_named(changes, text):
     ],
 )
 def test_a_broker_is_not_restarted_where_it_would_find_another_cluster(there, connect, text):
-    (found,) = zk_sessions.before_restart(broker(cluster_id_there=there, connect=connect), WANTED)
+    (found,) = zk_sessions.check_restart(broker(cluster_id_there=there, connect=connect), WANTED)
     assert text in found.seen
 
 
 def test_the_creator_of_a_session_with_a_large_id_is_found():
-    assert zk_sessions.creator(0xB00000F0B2A0000) == 0xB
-    assert zk_sessions.creator(-(2 << 56)) == 254  # kazoo reads a session as a signed number
+    assert zk_sessions.creator_id(0xB00000F0B2A0000) == 0xB
+    assert zk_sessions.creator_id(-(2 << 56)) == 254  # kazoo reads a session as a signed number

@@ -45,7 +45,7 @@ def test_a_controller_that_is_down_goes_first_even_if_it_is_the_leader():
 
 def test_a_controller_may_be_stopped_in_a_healthy_quorum():
     facts = recorded.facts("dual_write")
-    facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
+    facts["quorum"]["high_watermark"] = min(voter["log_end_offset"] for voter in facts["quorum"]["voters"])
     assert cluster_health.controller_troubles(facts["nodes"], facts["quorum"], ["c1"]) == []
 
 
@@ -77,7 +77,7 @@ def test_no_controller_is_stopped_without_a_leader():
 # Health of partitions ------------------------------------------------------------------------------------------------
 
 
-def one(replicas=(1, 2, 5), isr=None, leader=None):
+def partition_state(replicas=(1, 2, 5), isr=None, leader=None):
     isr = list(replicas if isr is None else isr)
     return {"leader": (isr[0] if isr else -1) if leader is None else leader, "replicas": list(replicas), "isr": isr}
 
@@ -98,7 +98,7 @@ def test_a_healthy_recorded_cluster_gives_no_reason():
     facts = recorded.facts("zk")
     min_isr = recorded.facts("zk_preflight")["min_isr"]
     assert len(facts["topics"]["partitions"]) >= 60
-    excused = cluster_health.unavoidable(facts["topics"]["partitions"], min_isr)
+    excused = cluster_health.find_unavoidable(facts["topics"]["partitions"], min_isr)
     assert excused and cluster_health.troubles(facts["topics"], min_isr, BROKERS, excused) == []
     for stop in BROKERS:
         assert cluster_health.troubles(facts["topics"], min_isr, BROKERS, excused, stop) == []
@@ -121,25 +121,25 @@ def test_unreadable_metadata_is_a_reason():
 @pytest.mark.parametrize(
     ("partitions", "min_isr", "reasons"),
     [
-        ({"a": one()}, {"a": 2}, []),
+        ({"a": partition_state()}, {"a": 2}, []),
         (
-            {"a": one((1,), [], -1)},
+            {"a": partition_state((1,), [], -1)},
             {},
             ["1 partition offline: a-0 (QS-GATE-005)", "1 partition under min ISR: a-0 (QS-GATE-005)"],
         ),
-        ({"a": one(isr=[1, 2])}, {"a": 2}, ["1 partition under-replicated: a-0 (QS-GATE-005)"]),
+        ({"a": partition_state(isr=[1, 2])}, {"a": 2}, ["1 partition under-replicated: a-0 (QS-GATE-005)"]),
         (
-            {"a": one(isr=[1])},
+            {"a": partition_state(isr=[1])},
             {"a": 2},
             ["1 partition under-replicated: a-0 (QS-GATE-005)", "1 partition under min ISR: a-0 (QS-GATE-005)"],
         ),
         (
-            {"a": one(isr=[1, 2]), "b": one(isr=[1, 2])},
+            {"a": partition_state(isr=[1, 2]), "b": partition_state(isr=[1, 2])},
             {},
             ["2 partitions under-replicated: a-0, b-0 (QS-GATE-005)"],
         ),
         (
-            {name: one(isr=[1, 2]) for name in "abcdefg"},
+            {name: partition_state(isr=[1, 2]) for name in "abcdefg"},
             {},
             ["7 partitions under-replicated: a-0, b-0, c-0, d-0, e-0 and 2 more (QS-GATE-005)"],
         ),
@@ -150,7 +150,7 @@ def test_degraded_partitions_are_reasons(partitions, min_isr, reasons):
 
 
 def test_a_stop_that_takes_a_partition_under_min_isr_is_a_reason():
-    two = {"a": one((1, 2))}
+    two = {"a": partition_state((1, 2))}
     assert cluster_health.troubles(read(**two), {"a": 2}, BROKERS, (), 1) == [
         "1 partition falls under min ISR if broker 1 stops: a-0 (QS-GATE-005)"
     ]
@@ -160,29 +160,33 @@ def test_a_stop_that_takes_a_partition_under_min_isr_is_a_reason():
 
 
 def test_an_excused_partition_still_needs_all_replicas_in_sync():
-    reasons = cluster_health.troubles(read(a=one((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
+    reasons = cluster_health.troubles(read(a=partition_state((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
     assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]
 
 
 def test_a_missing_broker_is_named():
-    topics = read(a=one())
+    topics = read(a=partition_state())
     del topics["brokers"]["5"]
     assert cluster_health.troubles(topics, {}, BROKERS) == ["broker 5 is not in the cluster's metadata (QS-GATE-005)"]
 
 
 def test_unavoidable_partitions():
-    partitions = read(**{"a-b.c_d": one((1,)), "two": one((1, 2)), "three": one()})["partitions"]
-    assert cluster_health.unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
+    partitions = read(**{"a-b.c_d": partition_state((1,)), "two": partition_state((1, 2)), "three": partition_state()})[
+        "partitions"
+    ]
+    assert cluster_health.find_unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts",
         "two-0": "2 replicas, min.insync.replicas 2: rejects acks=all while a replica restarts",
     }
-    assert cluster_health.unavoidable(partitions, {"two": 1}) == {
+    assert cluster_health.find_unavoidable(partitions, {"two": 1}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts"
     }
 
 
 def test_leaderships_are_counted_by_broker():
-    assert cluster_health.leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {
+    assert cluster_health.count_leaderships(
+        read(a=partition_state(), b=partition_state((5, 1)), c=partition_state((2,), [], -1))["partitions"]
+    ) == {
         1: 1,
         5: 1,
         -1: 1,
@@ -190,7 +194,7 @@ def test_leaderships_are_counted_by_broker():
 
 
 def test_a_token_accepts_exactly_the_degraded_partitions_that_it_is_for():
-    healthy, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
+    healthy, behind = partition_state((1, 2, 5), [1, 2, 5]), partition_state((1, 2, 5), [1, 2])
     degraded = read(a=behind, b=healthy)
     *reasons, hint = cluster_health.troubles(degraded, {}, BROKERS, accepted=())
     assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]
@@ -205,7 +209,9 @@ def test_a_token_accepts_exactly_the_degraded_partitions_that_it_is_for():
 
 
 def test_a_stop_may_not_make_an_accepted_state_worse():
-    topics = read(a=one((1, 2, 5), [1]), b=one((1, 2, 5), [1, 2]), c=one((1, 2, 5), [1, 2, 5]))
+    topics = read(
+        a=partition_state((1, 2, 5), [1]), b=partition_state((1, 2, 5), [1, 2]), c=partition_state((1, 2, 5), [1, 2, 5])
+    )
     token = cluster_health.troubles(topics, {}, BROKERS, accepted=())[-1].rpartition("=")[2].split()[0]
     assert cluster_health.troubles(topics, {"b": 2, "c": 2}, BROKERS, (), 2, [token]) == []
     assert cluster_health.troubles(topics, {"c": 2}, BROKERS, (), 1, [token]) == [
@@ -217,5 +223,5 @@ def test_a_stop_may_not_make_an_accepted_state_worse():
 
 
 def test_without_a_list_of_tokens_no_token_is_offered():
-    reasons = cluster_health.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
+    reasons = cluster_health.troubles(read(a=partition_state((1, 2, 5), [1])), {}, BROKERS)
     assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]

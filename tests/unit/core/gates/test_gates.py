@@ -49,7 +49,7 @@ def detected(name):
 @pytest.mark.parametrize("gate", OPEN)
 @pytest.mark.parametrize("seen", CLEAN)
 def test_gate_opens_in_its_phases_only(gate, seen):
-    closed = gates.closed_by(gate, detected(CLEAN[seen]), [])
+    closed = gates.explain_closed(gate, detected(CLEAN[seen]), [])
     if seen in OPEN[gate]:
         assert closed == []
     else:
@@ -64,7 +64,7 @@ def test_every_gate_is_covered():
 @pytest.mark.parametrize("gate", OPEN)
 def test_a_health_reason_closes_every_gate(gate):
     seen = CLEAN[sorted(OPEN[gate])[0]]
-    assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0 (QS-GATE-005)"]) == [
+    assert gates.explain_closed(gate, detected(seen), ["1 partition offline: a-0 (QS-GATE-005)"]) == [
         "1 partition offline: a-0 (QS-GATE-005)"
     ]
 
@@ -75,9 +75,9 @@ CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no
 @pytest.mark.parametrize("gate", OPEN)
 @pytest.mark.parametrize("block", CLOSING)
 def test_block_closes_every_gate(gate, block):
-    one = phase.Block(block, "what is seen", "fix it")
+    a_block = phase.Block(block, "what is seen", "fix it")
     seen = sorted(OPEN[gate])[0]
-    assert gates.closed_by(gate, phase.PhaseResult(seen, [one], [], []), []) == ["what is seen. Fix it"]
+    assert gates.explain_closed(gate, phase.PhaseResult(seen, [a_block], [], []), []) == ["what is seen. Fix it"]
 
 
 @pytest.mark.parametrize(
@@ -91,25 +91,25 @@ def test_block_closes_every_gate(gate, block):
     ],
 )
 def test_block_closes_some_gates(block, closed):
-    one = phase.Block(block, "what is seen", "fix it")
+    a_block = phase.Block(block, "what is seen", "fix it")
     for gate in OPEN:
-        seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
-        assert bool(gates.closed_by(gate, seen, [])) == (gate in closed), gate
+        seen = phase.PhaseResult(sorted(OPEN[gate])[0], [a_block], [], [])
+        assert bool(gates.explain_closed(gate, seen, [])) == (gate in closed), gate
 
 
 @pytest.mark.parametrize("block", ["broker_down", "file_differs", "quorum_not_ready", "copy_not_acknowledged"])
 def test_block_that_the_next_step_fixes_closes_no_gate(block):
-    one = phase.Block(block, "what is seen", "fix it")
-    assert gates.closed_by("before_controllers", phase.PhaseResult("zk", [one], [], []), []) == []
+    a_block = phase.Block(block, "what is seen", "fix it")
+    assert gates.explain_closed("before_controllers", phase.PhaseResult("zk", [a_block], [], []), []) == []
 
 
 @pytest.mark.parametrize("gate", OPEN)
 def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(gate):
-    one = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
-    seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
+    a_block = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
+    seen = phase.PhaseResult(sorted(OPEN[gate])[0], [a_block], [], [])
     missing = "broker 2 is not in the cluster's metadata"
-    assert gates.closed_by(gate, seen, [missing]) == ["broker b2 does not answer: refused. Start it", missing]
-    assert gates.closed_by(gate, seen, []) == []
+    assert gates.explain_closed(gate, seen, [missing]) == ["broker b2 does not answer: refused. Start it", missing]
+    assert gates.explain_closed(gate, seen, []) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(g
     ],
 )
 def test_recorded_blocks_close_gates(gate, name, reason):
-    assert any(closed.startswith(reason) for closed in gates.closed_by(gate, detected(name), []))
+    assert any(closed.startswith(reason) for closed in gates.explain_closed(gate, detected(name), []))
 
 
 # Gate tokens ---------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def timed(**clocks):
     ],
 )
 def test_a_token_expires_a_minute_after_the_hosts_reading_by_the_hosts_clock(clock, why):
-    expired = gates.expired(timed(b1=("x", 1000.0), b2=("y", 70.0)), clock)
+    expired = gates.check_expiry(timed(b1=("x", 1000.0), b2=("y", 70.0)), clock)
     assert expired is None if why is None else why in expired
 
 
@@ -180,7 +180,7 @@ def test_hosts_of_one_kernel_share_its_newest_reading():
 
 
 def test_a_token_without_a_reading_is_refused():
-    assert "no reading" in gates.expired({"gate": "before_kraft"}, {"boot_id": "x", "uptime_s": 1.0})
+    assert "no reading" in gates.check_expiry({"gate": "before_kraft"}, {"boot_id": "x", "uptime_s": 1.0})
 
 
 def test_digest_changes_with_gate_phase_and_processes_but_not_with_the_run():
@@ -231,10 +231,10 @@ def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
 
 
 def test_a_block_may_be_excused_for_one_restart():
-    one = phase.Block("controllers_down", "controllers down: c2", "start them")
-    seen = phase.PhaseResult("dual_write", [one], [], [])
-    assert gates.closed_by("before_finalize", seen, []) == ["controllers down: c2. Start them"]
-    assert gates.closed_by("before_finalize", seen, [], ("controllers_down",)) == []
+    a_block = phase.Block("controllers_down", "controllers down: c2", "start them")
+    seen = phase.PhaseResult("dual_write", [a_block], [], [])
+    assert gates.explain_closed("before_finalize", seen, []) == ["controllers down: c2. Start them"]
+    assert gates.explain_closed("before_finalize", seen, [], ("controllers_down",)) == []
 
 
 # Finalization --------------------------------------------------------------------------------------------------------
@@ -366,19 +366,19 @@ def test_unknown_start_time_blocks_finalization_where_a_soak_is_required(service
     [("24h", 86400), ("90m", 5400), ("30s", 30), ("2d", 172800), ("0", 0), (0, 0), (" 1.5 h ", 5400)],
 )
 def test_durations(text, seconds):
-    assert gates.seconds(text) == seconds
+    assert gates.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "h", "1w", "-5s", "1h30m", "a day", None])
 def test_invalid_duration(text):
     with pytest.raises(ValueError, match="is not a duration"):
-        gates.seconds(text)
+        gates.parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["12", 12, "1.5", " 90 "])
 def test_a_duration_needs_its_unit(text):
     with pytest.raises(ValueError, match=f"has no unit. For {str(text).strip()} hours use {str(text).strip()}h"):
-        gates.seconds(text)
+        gates.parse_duration(text)
 
 
 def compared(job="metadata_parity", gate="before_kraft", run="r1", verdict="pass"):
@@ -386,10 +386,10 @@ def compared(job="metadata_parity", gate="before_kraft", run="r1", verdict="pass
 
 
 def test_jobs_that_a_gate_requires():
-    assert gates.jobs("before_controllers", False, ["*"]) == []
-    assert gates.jobs("before_controllers", True, []) == ["metadata_parity"]
-    assert gates.jobs("before_controllers", True, ["*"]) == ["metadata_parity", "data_fingerprint"]
-    assert gates.jobs("before_kraft", True, ["*"]) == ["metadata_parity"]
+    assert gates.required_jobs("before_controllers", False, ["*"]) == []
+    assert gates.required_jobs("before_controllers", True, []) == ["metadata_parity"]
+    assert gates.required_jobs("before_controllers", True, ["*"]) == ["metadata_parity", "data_fingerprint"]
+    assert gates.required_jobs("before_kraft", True, ["*"]) == ["metadata_parity"]
 
 
 @pytest.mark.parametrize(
@@ -406,41 +406,41 @@ def test_jobs_that_a_gate_requires():
     ],
 )
 def test_missing_or_failed_verification_closes_the_gate(results, why):
-    reason = gates.unverified("before_kraft", "r1", ["metadata_parity"], results)
+    reason = gates.explain_unverified("before_kraft", "r1", ["metadata_parity"], results)
     assert (reason is None) if why is None else (why in reason)
-    assert gates.unverified("before_kraft", "r1", [], results) is None
+    assert gates.explain_unverified("before_kraft", "r1", [], results) is None
 
 
 def test_every_required_job_must_pass():
-    asked = gates.jobs("after_finalize", True, ["orders"])
+    asked = gates.required_jobs("after_finalize", True, ["orders"])
     passed = [compared(gate="after_finalize")]
-    assert "the records were not compared for gate after_finalize" in gates.unverified(
+    assert "the records were not compared for gate after_finalize" in gates.explain_unverified(
         "after_finalize", "r1", asked, passed
     )
     passed.append(compared("data_fingerprint", "after_finalize"))
-    assert gates.unverified("after_finalize", "r1", asked, passed) is None
+    assert gates.explain_unverified("after_finalize", "r1", asked, passed) is None
 
 
 def quorum(*states, leader=101):
-    replicas = [{"id": one, "log_end_offset": end, "caught_up_ms": ms} for one, end, ms in states]
-    voters, observers = ([one for one in replicas if (one["id"] > 100) == voter] for voter in (True, False))
+    replicas = [{"id": replica_id, "log_end_offset": end, "caught_up_ms": ms} for replica_id, end, ms in states]
+    voters, observers = ([replica for replica in replicas if (replica["id"] > 100) == voter] for voter in (True, False))
     return {"reached": True, "leader_id": leader, "high_watermark": 500, "voters": voters, "observers": observers}
 
 
 def test_trailing_names_voters_and_brokers_that_have_not_caught_up():
     at = 1_795_000_000_000
     near = [(101, 501, at), (102, 500, at - 400), (1, 499, at - 900), (2, 300, at - 5000)]
-    assert gates.trailing(quorum(*near), [1, 2], 5) == []
+    assert gates.find_trailing(quorum(*near), [1, 2], 5) == []
     # the leader forgets an observer that has not fetched for five minutes
-    assert gates.trailing(quorum(*near), [1, 2, 3], 5) == [
+    assert gates.find_trailing(quorum(*near), [1, 2, 3], 5) == [
         "broker 3 does not fetch the metadata log: the quorum's leader does not list it (QS-GATE-009)"
     ]
     far = quorum(*near, (103, 420, at - 12_400), (3, 490, at - 60_000), (9, 0, at - 99_000))
-    assert gates.trailing(far, [1, 2, 3], 5) == [
+    assert gates.find_trailing(far, [1, 2, 3], 5) == [
         "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind (QS-GATE-009)",
         "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind (QS-GATE-009)",
     ]
-    assert gates.trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
+    assert gates.find_trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
         "voter 102 has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"
     ]
 
@@ -457,7 +457,7 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
     facts = recorded.facts("controllers_ready")
     facts["quorum"] = quorum((101, 501, 1_000_000), (102, 0, -1), (103, 501, 1_000_000))
     facts["nodes"]["c2"]["running"] = running
-    reasons = gates.trailing(gates.expected_voters(gate, facts), [], 5)
+    reasons = gates.find_trailing(gates.expected_voters(gate, facts), [], 5)
     assert reasons == (
         ["voter 102 has not caught up with the quorum's leader since the leader was elected (QS-GATE-009)"]
         if waits
@@ -466,8 +466,8 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
 
 
 def test_trailing_is_empty_where_the_leader_reports_no_times():
-    assert gates.trailing({"reached": False, "error": "none"}, [1], 5) == []
-    assert gates.trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []
+    assert gates.find_trailing({"reached": False, "error": "none"}, [1], 5) == []
+    assert gates.find_trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []
 
 
 def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
@@ -478,7 +478,7 @@ def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
     assert gates.refusal("restart_broker", token, *identity, "b2", 2) is None
     assert gates.refusal("restart_broker", token, *identity, "b3", 5).startswith("the gate token is of b1, b2")
     assert "node id" in gates.refusal("restart_broker", token, *identity, "b1", 5)
-    for kind in [name for name, one in transitions.KINDS.items() if not one.is_plain]:
+    for kind in [name for name, kind_row in transitions.KINDS.items() if not kind_row.is_plain]:
         assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", 1)
         other = gates.make_token(transitions.KINDS[kind].gate, "finalized", "r", facts, ["b1"])
         assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", 1)

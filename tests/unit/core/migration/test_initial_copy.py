@@ -25,7 +25,7 @@ def detect(seen, read=1, controllers=1, **log):
     log = {"dir": "/log", "log_start_offset": 0, "log_end_offset": 900, "zk_migration_state": "PRE_MIGRATION", **log}
     log["zk_migration_transactions"] = seen["transactions"]
     logs = [log] * read + [None] * (controllers - read)
-    nodes = {f"c{number}": {"role": "controller", "metadata_log": one} for number, one in enumerate(logs)}
+    nodes = {f"c{number}": {"role": "controller", "metadata_log": own_log} for number, own_log in enumerate(logs)}
     return initial_copy.detect(seen["before"], seen["after"], nodes)
 
 

@@ -18,7 +18,9 @@ FLAG = kraft_config.MIGRATION_FLAG
 def test_each_derived_file_starts_its_mode(name):
     node_id, values = FILES[name]
     modes = operators_files.modes(node_id, values)
-    assert {mode: kraft_config.mode_at_next_start(one) for mode, one in modes.items()} == {mode: mode for mode in modes}
+    assert {mode: kraft_config.mode_at_next_start(properties) for mode, properties in modes.items()} == {
+        mode: mode for mode in modes
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -227,20 +229,20 @@ def test_a_final_controller_has_no_zookeeper_keys():
 def test_no_disagreement_between_recorded_brokers():
     nodes = recorded.facts("zk")["nodes"]
     brokers = {host: node["file"]["properties"] for host, node in nodes.items() if node["role"] == "broker"}
-    assert len(brokers) == 3 and kraft_config.disagreements(brokers) == {}
+    assert len(brokers) == 3 and kraft_config.find_disagreements(brokers) == {}
 
 
 @pytest.mark.parametrize("key", ["min.insync.replicas", "zookeeper.connect", "password.encoder.secret", "super.users"])
 def test_a_common_key_that_differs_is_a_disagreement(key):
-    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "1"}, "b3": {key: "2"}}) == {
+    assert kraft_config.find_disagreements({"b1": {key: "1"}, "b2": {key: "1"}, "b3": {key: "2"}}) == {
         key: {"b1": "1", "b2": "1", "b3": "2"}
     }
-    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {}}) == {key: {"b1": "1", "b2": None}}
+    assert kraft_config.find_disagreements({"b1": {key: "1"}, "b2": {}}) == {key: {"b1": "1", "b2": None}}
 
 
 @pytest.mark.parametrize("key", ["broker.id", "listeners", "broker.rack", "log.dirs", "num.io.threads", FLAG])
 def test_a_key_of_the_broker_alone_is_no_disagreement(key):
-    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "2"}}) == {}
+    assert kraft_config.find_disagreements({"b1": {key: "1"}, "b2": {key: "2"}}) == {}
 
 
 # Listeners -----------------------------------------------------------------------------------------------------------

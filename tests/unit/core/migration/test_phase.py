@@ -125,9 +125,9 @@ def test_phase_and_blocks_of_recorded_facts(name):
 @pytest.mark.parametrize("name", RECORDED)
 def test_evidence_names_its_source(name):
     detected = phase.detect(recorded.facts(name))
-    assert all(one.what and one.source for one in detected.evidence)
-    assert len({one.what for one in detected.evidence}) == len(detected.evidence)
-    json.dumps([one._asdict() for one in detected.evidence])
+    assert all(item.what and item.source for item in detected.evidence)
+    assert len({item.what for item in detected.evidence}) == len(detected.evidence)
+    json.dumps([item._asdict() for item in detected.evidence])
     assert all(block.text and block.do and not block.text.endswith(".") for block in detected.blocks)
 
 
@@ -141,7 +141,7 @@ def test_every_phase_was_recorded():
     named = {
         value for name, value in vars(phase).items() if name.isupper() and name[0] != "_" and isinstance(value, str)
     }
-    assert named == {one for one, _blocks in RECORDED.values()}
+    assert named == {name for name, _blocks in RECORDED.values()}
 
 
 # Nodes that were not reached -----------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def contradictions():
     yield "no ZooKeeper, no reason", changed("hybrid", zookeeper={}), reason
 
 
-@pytest.mark.parametrize(("what", "facts", "reason"), list(contradictions()), ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("what", "facts", "reason"), list(contradictions()), ids=lambda value: str(value)[:40])
 def test_contradictory_evidence_is_unknown_with_the_reason(what, facts, reason):
     detected = phase.detect(facts)
     assert detected.phase == "unknown"
@@ -379,7 +379,7 @@ def test_stopped_brokers_are_a_block_after_a_finished_restore_or_another_run():
         restored("reverting_migration_gone", "forward"),
     ):
         assert "restore_unfinished" not in ids(phase.detect(facts)) and "broker_down" in ids(phase.detect(facts))
-    assert phase.restoring(recorded.facts("reverting_controllers_down")) is None
+    assert phase.find_restoring(recorded.facts("reverting_controllers_down")) is None
 
 
 def test_a_masked_controller_does_not_make_a_finalized_cluster_reverting():
@@ -388,7 +388,7 @@ def test_a_masked_controller_does_not_make_a_finalized_cluster_reverting():
 
 def test_a_rollback_step_on_an_unreached_host_is_not_done():
     wiped = recorded.facts("reverting_wiped")
-    steps = {one["step"]: one["done"] for one in phase.detect(recorded.unreached(wiped, "c1", False)).steps}
+    steps = {step["step"]: step["done"] for step in phase.detect(recorded.unreached(wiped, "c1", False)).steps}
     assert not steps["controllers wiped"] and not steps["controllers down"] and steps["brokers plain"]
 
 
@@ -455,7 +455,7 @@ def test_a_quorum_with_a_missing_voter_is_not_ready():
     facts["quorum"]["voters"].pop()
     detected = phase.detect(facts)
     assert detected.phase == "controllers_starting"
-    assert any("the quorum has 2 voters, the group kafka_controller 3 hosts" in one.text for one in detected.blocks)
+    assert any("the quorum has 2 voters, the group kafka_controller 3 hosts" in block.text for block in detected.blocks)
 
 
 def test_an_old_registration_is_a_block_while_brokers_join():
@@ -470,9 +470,9 @@ def test_an_old_registration_is_a_block_while_brokers_join():
 
 def test_silent_controllers_names_those_that_do_not_answer():
     facts = recorded.facts("hybrid")
-    assert phase.silent_controllers(facts) == []
+    assert phase.find_silent_controllers(facts) == []
     facts["nodes"]["c2"].update(running=None, running_error="c2:9093: connection refused")
-    assert phase.silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
+    assert phase.find_silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
 
 
 def test_the_longest_readable_log_counts():
@@ -513,8 +513,8 @@ def test_every_block_is_asserted_above():
     in_code = set()
     for node in ast.walk(ast.parse(inspect.getsource(phase))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block":
-            in_code.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
-    asserted = {one for _phase, blocks in RECORDED.values() for one in blocks}
+            in_code.update(literal.value for literal in node.args[:1] if isinstance(literal, ast.Constant))
+    asserted = {block for _phase, blocks in RECORDED.values() for block in blocks}
     asserted |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
     asserted |= {
         "clusters_differ",
@@ -531,11 +531,11 @@ def test_every_block_is_asserted_above():
 def test_following_lists_brokers_in_migration_or_kraft_mode():
     facts = recorded.facts("hybrid")
     every = phase.broker_ids(facts)
-    assert phase.following(facts) == every
+    assert phase.find_followers(facts) == every
     facts["nodes"]["b2"]["running"] = "zk"  # it was reverted
-    assert phase.following(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
+    assert phase.find_followers(facts) == [broker for broker in every if broker != facts["nodes"]["b2"]["node_id"]]
     facts["nodes"]["b1"]["running"] = None
-    assert len(phase.following(facts)) == len(every) - 2
+    assert len(phase.find_followers(facts)) == len(every) - 2
 
 
 def test_a_broker_that_does_not_answer_is_quoted():
@@ -565,7 +565,7 @@ def test_a_broker_that_does_not_answer_is_quoted():
 )
 def test_controllers_that_are_down_are_started_before_any_gate(name, hosts):
     facts = recorded.facts(name)
-    assert phase.to_start(facts, phase.detect(facts).phase) == hosts
+    assert phase.find_startable(facts, phase.detect(facts).phase) == hosts
 
 
 @pytest.mark.parametrize("change", ["masked", "unformatted", "unreached", "no file"])
@@ -579,19 +579,19 @@ def test_a_controller_that_must_not_or_cannot_run_is_not_started(change):
         node["reached"] = False
     if change == "no file":
         node["next"] = None
-    assert phase.to_start(facts, "dual_write") == []
+    assert phase.find_startable(facts, "dual_write") == []
 
 
 def test_a_controller_is_started_before_the_copy_only_under_a_leader():
     facts = recorded.facts("dual_write_one_controller_down")
-    assert phase.to_start(facts, "brokers_joining") == ["c2"]
+    assert phase.find_startable(facts, "brokers_joining") == ["c2"]
     facts["quorum"] = {"reached": False, "error": "x"}
-    assert phase.to_start(facts, "brokers_joining") == []
+    assert phase.find_startable(facts, "brokers_joining") == []
 
 
 def test_the_block_says_who_starts_the_controllers():
     def do(name):
-        (block,) = [one for one in phase.detect(recorded.facts(name)).blocks if one.id == "controllers_down"]
+        (block,) = [block for block in phase.detect(recorded.facts(name)).blocks if block.id == "controllers_down"]
         return block.do
 
     assert do("dual_write_one_controller_down") == "run again: the run starts them. They have the metadata"

@@ -47,7 +47,7 @@ def test_a_source_of_another_cluster_is_named_and_closes_every_gate(source):
     detected = phase.detect(facts)
     assert next(block.id for block in detected.blocks) == "clusters_differ"
     for name in gates.GATES:
-        assert any("the cluster ids differ" in reason for reason in gates.closed_by(name, detected, []))
+        assert any("the cluster ids differ" in reason for reason in gates.explain_closed(name, detected, []))
 
 
 def test_a_source_that_is_needed_must_answer():

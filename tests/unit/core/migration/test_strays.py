@@ -18,14 +18,14 @@ def with_stray(mode="kraft", name=NAME, replicas=(1, 2, 5)):
     facts["nodes"]["b2"].update(running=mode)
     facts["nodes"]["b2"]["log_dirs"][0].update(path="/data", stray=[name])
     broker = facts["nodes"]["b2"]["node_id"]
-    one = {"leader": 1, "isr": [1], "replicas": [broker if number == 2 else number for number in replicas]}
-    facts["topics"]["partitions"]["orders"] = {"0": one}
+    partition = {"leader": 1, "isr": [1], "replicas": [broker if number == 2 else number for number in replicas]}
+    facts["topics"]["partitions"]["orders"] = {"0": partition}
     return facts
 
 
 @pytest.mark.parametrize(("mode", "found"), [("kraft", True), ("zk_migration", True), ("zk", False), (None, False)])
 def test_stray_directories_of_a_broker_in_migration_or_kraft_mode_are_a_block(mode, found):
-    blocks = [one for one in phase.detect(with_stray(mode)).blocks if one.id == "stray_directories"]
+    blocks = [block for block in phase.detect(with_stray(mode)).blocks if block.id == "stray_directories"]
     assert bool(blocks) == found
     if found:
         assert blocks[0].text.startswith("b2 did not find these directories assigned to it when it started, though")
@@ -36,8 +36,10 @@ def test_stray_directories_of_a_topic_that_was_deleted_or_moved_lose_nothing():
     deleted, moved = with_stray(), with_stray(replicas=(1, 9))
     del deleted["topics"]["partitions"]["orders"]
     for facts in (deleted, moved):
-        assert strays.by_host(facts) == {} and strays.by_host(facts, lost=False) == {"b2": [f"/data/{NAME}"]}
-        (block,) = [one for one in phase.detect(facts).blocks if one.id == "stray_directories"]
+        assert strays.group_by_host(facts) == {} and strays.group_by_host(facts, lost=False) == {
+            "b2": [f"/data/{NAME}"]
+        }
+        (block,) = [block for block in phase.detect(facts).blocks if block.id == "stray_directories"]
         assert block.text.startswith("b2 has directories of partitions that were deleted or moved while it restarted")
 
 
@@ -47,4 +49,4 @@ def test_a_stray_directory_whose_partition_is_unknown_counts_as_lost():
     cut = with_stray(name="o" * 214 + NAME[6:])
     cut["topics"]["partitions"]["o" * 249] = cut["topics"]["partitions"].pop("orders")
     for facts in (unread, with_stray(name="other-stray"), cut):
-        assert list(strays.by_host(facts)) == ["b2"]
+        assert list(strays.group_by_host(facts)) == ["b2"]

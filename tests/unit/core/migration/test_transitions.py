@@ -121,7 +121,7 @@ def test_an_edit_leads_from_each_mode_of_its_row_to_the_rows_mode(kind, mode, re
     """A rollback takes back what the forward kind did: the file is that of before, byte for byte."""
     if kind.is_rollback:
         restarted.path.write_text(FILES[kind.after])
-        assert mode_of(restarted(transitions.forward_to(mode), mode)) == mode
+        assert mode_of(restarted(transitions.find_forward_kind(mode), mode)) == mode
         assert restarted(kind, kind.after) == FILES[kind.after].encode()
         return
     if mode:
@@ -142,7 +142,7 @@ def test_a_plain_restart_changes_no_key_but_those_of_its_row_and_only_in_its_mod
         assert set(edited.get("changes") or {}) <= set(kind.may_change)
         assert set(edited) <= {"changes"} | ({"release"} if kind.new_release else set())
         assert kind.changes_host or edited == {}
-    monkeypatch.setattr(own_node, "running_mode", lambda *_given: mode)
+    monkeypatch.setattr(own_node, "read_running_mode", lambda *_given: mode)
     spec = {"kind": kind.name, "config_file": str(path), "service": "kafka"}
     if mode in kind.before:
         assert restart_worker.kept_mode(spec) == mode
@@ -162,9 +162,9 @@ def test_each_key_of_a_row_is_one_that_its_edit_changes():
 
 def test_each_edit_belongs_to_a_row():
     functions = {
-        one
-        for _name, one in inspect.getmembers(edits, inspect.isfunction)
-        if list(inspect.signature(one).parameters) in (["host"], ["_host"])
+        function
+        for _name, function in inspect.getmembers(edits, inspect.isfunction)
+        if list(inspect.signature(function).parameters) in (["host"], ["_host"])
     }
     assert functions - {edits.controller_properties} == {kind.edit for kind in KINDS.values()}
 
@@ -176,18 +176,18 @@ def test_forward_kinds_of_a_role_follow_each_other():
     for role in (transitions.BROKER, transitions.CONTROLLER):
         forward = [kind for kind in KINDS.values() if kind.role == role and not (kind.is_plain or kind.is_rollback)]
         for before, after in zip(forward, forward[1:]):
-            assert before.after == after.left and before in transitions.earlier(after.name)
+            assert before.after == after.left and before in transitions.earlier_kinds(after.name)
 
 
 def test_each_kind_of_a_rollback_undoes_a_forward_one():
     for kind in KINDS.values():
         if kind.is_rollback:
-            forward = transitions.forward_to(kind.left)
+            forward = transitions.find_forward_kind(kind.left)
             assert (forward.left, forward.after, forward.role) == (kind.after, kind.left, kind.role)
 
 
 def test_the_modules_take_the_kinds_of_the_table_in_its_order():
-    documented = {one: yaml.safe_load(one.DOCUMENTATION)["options"] for one in (rolling_restart, node_restart)}
+    documented = {plugin: yaml.safe_load(plugin.DOCUMENTATION)["options"] for plugin in (rolling_restart, node_restart)}
     assert documented[rolling_restart]["kind"]["choices"] == list(transitions.ROLLING)
     assert documented[node_restart]["kind"]["choices"] == list(KINDS)
 
@@ -255,12 +255,12 @@ def test_the_restarts_of_a_migration_come_in_the_order_of_the_table():
     ],
 )
 def test_steps_of_a_migration_by_phase(seen, due, ahead):
-    assert transitions.names_ahead(seen, due_alone=True) == due
-    assert len(transitions.names_ahead(seen)) == ahead
+    assert transitions.step_names_ahead(seen, due_alone=True) == due
+    assert len(transitions.step_names_ahead(seen)) == ahead
 
 
 def test_steps_of_a_rollback_by_phase():
-    assert transitions.names_ahead("hybrid", transitions.TO_HYBRID) == ["before_revert", "hybrid"]
-    assert "hybrid" in transitions.names_ahead("finalizing", transitions.TO_ZK)
-    assert "hybrid" not in transitions.names_ahead("finalizing", transitions.TO_ZK, due_alone=True)
-    assert transitions.names_ahead("zk", transitions.TO_ZK) == []
+    assert transitions.step_names_ahead("hybrid", transitions.TO_HYBRID) == ["before_revert", "hybrid"]
+    assert "hybrid" in transitions.step_names_ahead("finalizing", transitions.TO_ZK)
+    assert "hybrid" not in transitions.step_names_ahead("finalizing", transitions.TO_ZK, due_alone=True)
+    assert transitions.step_names_ahead("zk", transitions.TO_ZK) == []

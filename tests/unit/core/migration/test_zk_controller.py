@@ -12,9 +12,9 @@ BROKER = {"exists": True, "ephemeral": True, "broker_id": 2, "kraft_controller_e
 
 
 def test_an_ephemeral_controller_is_elected():
-    assert zk_controller.elected(BROKER)
-    assert not zk_controller.elected({"exists": True, "ephemeral": False, "kraft_controller_epoch": 3})
-    assert not zk_controller.elected({"exists": False, "ephemeral": None, "kraft_controller_epoch": None})
+    assert zk_controller.is_elected(BROKER)
+    assert not zk_controller.is_elected({"exists": True, "ephemeral": False, "kraft_controller_epoch": 3})
+    assert not zk_controller.is_elected({"exists": False, "ephemeral": None, "kraft_controller_epoch": None})
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_an_ephemeral_controller_is_elected():
 )
 def test_a_controller_is_fenced_if_the_epoch_was_written_after_its_election(controller, epoch, fenced):
     znodes_seen = {"controller": controller, "controller_epoch": epoch}
-    assert zk_controller.fenced(znodes_seen) is fenced
-    sentence = zk_controller.fenced_sentence(znodes_seen)
+    assert zk_controller.is_fenced(znodes_seen) is fenced
+    sentence = zk_controller.explain_fenced(znodes_seen)
     assert (sentence is not None) is fenced
     assert not fenced or "broker 2 is the controller but can write nothing" in sentence
 
 
 def test_an_unread_zookeeper_has_no_fenced_controller():
-    assert not zk_controller.fenced({"reached": False, "error": "timed out"})
+    assert not zk_controller.is_fenced({"reached": False, "error": "timed out"})

@@ -54,7 +54,7 @@ def test_normal_form_of_a_recorded_tree(recorded):
         "DELEGATION_TOKEN_RECORD": 1,
         "PRODUCER_IDS_RECORD": 1,
     }
-    assert zk_metadata.unregistered_replicas(seen) == zk_metadata.reassignments(seen) == {}
+    assert zk_metadata.find_unregistered_replicas(seen) == zk_metadata.reassignments(seen) == {}
     assert zk_metadata.max_controller_epoch(seen) == 1
     assert json.loads(json.dumps(seen)) == seen
 
@@ -88,7 +88,7 @@ def test_pending_deletions_are_not_copied():
     )
     counts = zk_metadata.expected_records(seen)
     assert (counts["TOPIC_RECORD"], counts["PARTITION_RECORD"], counts["CONFIG_RECORD"]) == (1, 2, 2)
-    assert zk_metadata.unregistered_replicas(seen) == {}
+    assert zk_metadata.find_unregistered_replicas(seen) == {}
 
 
 def test_a_partition_without_a_state_makes_a_record():
@@ -111,7 +111,7 @@ def test_partition_queries():
         )
     )
     assert zk_metadata.reassignments(seen) == {"t-1": {"adding": [3], "removing": []}}
-    assert zk_metadata.unregistered_replicas(seen) == {"3": ["t-1"]}
+    assert zk_metadata.find_unregistered_replicas(seen) == {"3": ["t-1"]}
     assert zk_metadata.max_controller_epoch(seen) == 9
 
 

@@ -19,8 +19,8 @@ def holding(host="b1"):
         held = {}
         for topic, known in facts.metadata["topics"].items():
             mine = [
-                int(one)
-                for one, assigned in known["partitions"].items()
+                int(index)
+                for index, assigned in known["partitions"].items()
                 if node(facts, name)["node_id"] in assigned["replicas"]
             ]
             if mine:
@@ -41,8 +41,8 @@ def test_no_finding_for_assigned_partitions():
 
 
 def severity_of(facts, check):
-    (one,) = found(facts, check)
-    return one["severity"]
+    (finding,) = found(facts, check)
+    return finding["severity"]
 
 
 def test_finding_for_a_directory_with_another_topic_id():
@@ -107,11 +107,11 @@ def test_warning_for_partitions_of_another_broker():
     facts, held = holding()
     held["topics"]["deleted.topic"] = [OTHER_ID, [0, 3]]
     topic, known = next(
-        (name, one)
-        for name, one in sorted(facts.metadata["topics"].items())
-        if any(1 not in part["replicas"] for part in one["partitions"].values())
+        (name, assigned_topic)
+        for name, assigned_topic in sorted(facts.metadata["topics"].items())
+        if any(1 not in part["replicas"] for part in assigned_topic["partitions"].values())
     )
-    number = next(int(one) for one, part in known["partitions"].items() if 1 not in part["replicas"])
+    number = next(int(index) for index, part in known["partitions"].items() if 1 not in part["replicas"])
     held["topics"].setdefault(topic, [known["topic_id"], []])[1].append(number)
     seen = the_one(facts, "partition_metadata")
     assert seen.startswith("b1 has directories of partitions that ZooKeeper does not assign to it: ")
@@ -137,22 +137,22 @@ def test_warning_for_old_stray_directories():
 
 def test_finding_for_an_offline_log_directory():
     facts = collected()
-    one = node(facts, "b2")["log_dirs"][1]
-    one["in_use"] = False
-    facts.running["b2"]["log.dirs"] = f"/elsewhere, {one['path']}"
-    assert the_one(facts, "log_directories") == f"b2: the broker has taken its log directory {one['path']} offline"
+    log_dir = node(facts, "b2")["log_dirs"][1]
+    log_dir["in_use"] = False
+    facts.running["b2"]["log.dirs"] = f"/elsewhere, {log_dir['path']}"
+    assert the_one(facts, "log_directories") == f"b2: the broker has taken its log directory {log_dir['path']} offline"
     assert severity_of(facts, "log_directories") == "blocks"
     facts.running["b2"]["log.dirs"] = "/elsewhere"  # the directory was added since the start
     assert found(facts, "log_directories") == []
-    one["in_use"] = None
+    log_dir["in_use"] = None
     assert found(facts, "log_directories") == []
 
 
 def test_finding_for_meta_properties_of_another_broker():
     facts = collected()
-    one = node(facts, "b3")["log_dirs"][0]
-    one["meta"]["broker.id"] = "7"
+    log_dir = node(facts, "b3")["log_dirs"][0]
+    log_dir["meta"]["broker.id"] = "7"
     assert (
         the_one(facts, "log_directories")
-        == f"b3: {one['path']}/meta.properties has broker id 7, but the broker's id is 5"
+        == f"b3: {log_dir['path']}/meta.properties has broker id 7, but the broker's id is 5"
     )

@@ -17,7 +17,9 @@ from tests.unit.core.preflight_facts import collected, found, node, the_one
 @pytest.mark.parametrize(("role", "group"), [("broker", "kafka_broker"), ("controller", "kafka_controller")])
 def test_finding_for_a_group_without_hosts(role, group):
     facts = collected()
-    facts.cluster["nodes"] = {host: one for host, one in facts.cluster["nodes"].items() if one["role"] != role}
+    facts.cluster["nodes"] = {
+        host: node_facts for host, node_facts in facts.cluster["nodes"].items() if node_facts["role"] != role
+    }
     assert the_one(facts, "groups") == f"the inventory has no host in the group {group}"
 
 
@@ -50,7 +52,7 @@ def test_findings_for_missing_files_and_services():
     node(facts, "b3")["service"].update(exists=False, name="kafka.service")
     node(facts, "c1")["service"].update(exists=False, name="kafka-controller.service")
     node(facts, "c2")["file"]["exists"] = False  # no finding: the migration creates a controller's file
-    assert [one["seen"] for one in found(facts, "reached")] == [
+    assert [finding["seen"] for finding in found(facts, "reached")] == [
         "b1: /etc/kafka/server.properties: malformed \\uxxxx escape",
         "b2 has no file /opt/x.properties",
         "b3 has no service kafka.service",
@@ -60,17 +62,17 @@ def test_findings_for_missing_files_and_services():
 
 def with_hosts(facts, **of_one):
     """Set the identity of every host; those named in `of_one` have that machine id, boot id and host name."""
-    for name, one in facts.cluster["nodes"].items():
+    for name, node_facts in facts.cluster["nodes"].items():
         machine, boot, hostname = of_one.get(name, (f"machine-{name}", f"boot-{name}", name))
-        one["hostname"] = hostname
-        one["host"] = {"machine_id": machine, "first_process": "systemd", "system": "Linux", "systemd": ""}
-        one["clock"] = {"boot_id": boot, "uptime_s": 1.0}
+        node_facts["hostname"] = hostname
+        node_facts["host"] = {"machine_id": machine, "first_process": "systemd", "system": "Linux", "systemd": ""}
+        node_facts["clock"] = {"boot_id": boot, "uptime_s": 1.0}
     return facts
 
 
 def test_two_names_of_one_host_block():
-    one = ("m", "b", "kafka-1")
-    facts = with_hosts(collected(), b1=one, b3=one)
+    identity = ("m", "b", "kafka-1")
+    facts = with_hosts(collected(), b1=identity, b3=identity)
     assert the_one(facts, "same_hosts") == "b1, b3 are one host, kafka-1, with the machine id m"
 
 
@@ -104,10 +106,10 @@ def dead(facts, host="b3"):
     facts.metadata["broker_ids"].remove(number)
     del facts.cluster["topics"]["brokers"][str(number)]
     for topic in facts.cluster["topics"]["partitions"].values():
-        for one in topic.values():
-            one["isr"] = [replica for replica in one["isr"] if replica != number] or one["isr"]
-            if one["leader"] == number:
-                one["leader"] = -1 if one["isr"] == [number] else one["isr"][0]
+        for partition in topic.values():
+            partition["isr"] = [replica for replica in partition["isr"] if replica != number] or partition["isr"]
+            if partition["leader"] == number:
+                partition["leader"] = -1 if partition["isr"] == [number] else partition["isr"][0]
     return facts
 
 
@@ -128,8 +130,10 @@ def test_a_dead_broker_is_quoted():
 def test_other_partition_problems_beside_a_dead_broker_are_a_separate_finding():
     facts = dead(collected())
     partitions = facts.cluster["topics"]["partitions"]
-    name, one = next((name, numbers["0"]) for name, numbers in partitions.items() if numbers["0"]["isr"] == [1, 2])
-    one["isr"] = [1]
+    name, partition = next(
+        (name, numbers["0"]) for name, numbers in partitions.items() if numbers["0"]["isr"] == [1, 2]
+    )
+    partition["isr"] = [1]
     assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
 
 
@@ -142,7 +146,7 @@ def test_finding_for_a_running_broker_without_a_zookeeper_session():
 
 def test_a_broker_registered_in_the_quorum_is_alive():
     facts = collected("brokers_joining_1")
-    joined = next(one for one in facts.brokers.values() if one["running"] == "zk_migration")
+    joined = next(broker for broker in facts.brokers.values() if broker["running"] == "zk_migration")
     facts.zookeeper["broker_ids"].pop(str(joined["node_id"]), None)
     assert found(facts, "broker_ids") == []
 
@@ -152,7 +156,7 @@ def test_finding_for_an_unreadable_broker_id():
     node(facts, "b2")["node_id"] = None
     assert the_one(facts, "broker_ids") == "the broker id of b2 could not be read"
     facts.zookeeper["broker_ids"]["77"] = {}
-    assert [one["seen"] for one in found(facts, "broker_ids")] == [
+    assert [finding["seen"] for finding in found(facts, "broker_ids")] == [
         "broker 2 is registered in ZooKeeper but is not in the group kafka_broker",
         "broker 77 is registered in ZooKeeper but is not in the group kafka_broker",
         "the broker id of b2 could not be read",
@@ -162,8 +166,8 @@ def test_finding_for_an_unreadable_broker_id():
 def test_finding_for_two_brokers_with_one_id():
     facts = collected()
     node(facts, "b2")["node_id"] = 1
-    same_id = [one for one in found(facts, "broker_ids") if "same broker id" in one["seen"]]
-    assert [one["seen"] for one in same_id] == ["b1, b2 have the same broker id, 1"]
+    same_id = [finding for finding in found(facts, "broker_ids") if "same broker id" in finding["seen"]]
+    assert [finding["seen"] for finding in same_id] == ["b1, b2 have the same broker id, 1"]
     assert same_id[0]["do"].startswith("keep one name in the inventory if they are one host")
 
 
@@ -172,7 +176,7 @@ def test_unreadable_properties_are_one_finding():
     node(facts, "b2")["file"].update(error="/etc/kafka/server.properties: malformed", properties={}, mode=None)
     node(facts, "b2").update(node_id=None, log_dirs=[], next=None)
     facts.running.pop("b2")
-    assert [one["seen"] for one in preflight.run(facts)] == ["b2: /etc/kafka/server.properties: malformed"]
+    assert [finding["seen"] for finding in preflight.run(facts)] == ["b2: /etc/kafka/server.properties: malformed"]
 
 
 @pytest.mark.parametrize("hosts", [["b2"], ["b1", "b2", "b3"], ["c1"]])
@@ -183,7 +187,7 @@ def test_each_unreached_host_is_one_finding(hosts):
         if host.startswith("b"):
             node(facts, host)["node_id"] = None  # as plugin_utils.base.nodes does
             facts.running.pop(host)
-    assert [one["seen"] for one in preflight.run(facts)] == [
+    assert [finding["seen"] for finding in preflight.run(facts)] == [
         f"{host} was not reached: it was unreachable" for host in hosts
     ]
 
@@ -281,8 +285,8 @@ def test_finding_for_mixed_releases():
 def with_version(version, protocol="3.9"):
     """Return facts with this version on all nodes and this protocol version on all brokers."""
     facts = collected()
-    for one in facts.cluster["nodes"].values():
-        one["version"] = version
+    for node_facts in facts.cluster["nodes"].values():
+        node_facts["version"] = version
     for values in facts.running.values():
         values["inter.broker.protocol.version"] = protocol
     return facts
@@ -315,7 +319,7 @@ def test_an_unsupported_release_is_the_only_finding(version, protocol, seen):
 def test_supported_releases_have_protocol_version_3_9(version):
     assert found(with_version(version), "versions") == []
     old = with_version(version, "3.8")
-    assert {one["do"].split(" on ")[0] for one in found(old, "versions")} == {"set it to 3.9"}
+    assert {finding["do"].split(" on ")[0] for finding in found(old, "versions")} == {"set it to 3.9"}
 
 
 def test_finding_for_a_controller_without_the_tool_that_formats():
@@ -368,7 +372,7 @@ def test_warning_for_generated_broker_ids():
     assert the_one(facts, "id_generation") == "b2, b3 let ZooKeeper generate their broker ids"
     assert found(facts, "id_generation")[0]["severity"] == "warns"
     node(facts, "c2")["node_id"] = 1001
-    assert [(one["severity"], one["seen"]) for one in found(facts, "id_generation")][1:] == [
+    assert [(finding["severity"], finding["seen"]) for finding in found(facts, "id_generation")][1:] == [
         ("blocks", "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates")
     ]
 
@@ -393,7 +397,7 @@ def test_an_id_under_its_other_name_is_not_generated():
 def test_an_id_that_kafka_does_not_start_with_blocks(changes, starts):
     facts = collected()
     node(facts, "b2")["file"]["properties"].update(changes)
-    seen = [one["seen"] for one in found(facts, "id_generation")]
+    seen = [finding["seen"] for finding in found(facts, "id_generation")]
     assert bool(seen) != starts
     if seen:
         assert seen[0].startswith("/etc/kafka/server.properties of b2 has broker.id 1001, above reserved.broker.max.id")

@@ -23,8 +23,8 @@ def nodes():
 def connected(**failed):
     """Return facts in which each host reaches all targets but those in `failed`, {host: [target]}."""
     facts = collected()
-    for host, one in facts.cluster["nodes"].items():
-        one["paths"] = {"tried": TRIED, "failed": failed.get(host, []), "listen": None}
+    for host, node_facts in facts.cluster["nodes"].items():
+        node_facts["paths"] = {"tried": TRIED, "failed": failed.get(host, []), "listen": None}
     return facts
 
 
@@ -37,14 +37,16 @@ def target(kind, to, how=None):
 
 
 def test_targets_of_a_broker():
-    assert [(one["kind"], one["address"]) for one in paths.targets("b1", nodes())] == [
+    assert [(destination["kind"], destination["address"]) for destination in paths.targets("b1", nodes())] == [
         *(("zookeeper", f"10.78.60.{number}:2181") for number in (11, 12, 13)),
         *(("controller", f"10.78.60.{number}:9093") for number in (21, 22, 23)),
     ]
 
 
 def test_targets_of_a_controller():
-    assert [(one["kind"], one["to"], one["address"]) for one in paths.targets("c2", nodes())][3:] == [
+    assert [
+        (destination["kind"], destination["to"], destination["address"]) for destination in paths.targets("c2", nodes())
+    ][3:] == [
         ("controller", "c1", "10.78.60.21:9093"),
         ("controller", "c3", "10.78.60.23:9093"),
         *(("broker", f"b{number}", f"10.78.60.1{number}:9092") for number in (1, 2, 3)),
@@ -53,14 +55,14 @@ def test_targets_of_a_controller():
 
 def test_an_unreached_host_is_not_a_target():
     expected = paths.targets("c1", recorded.unreached(recorded.facts("zk"), "b1", answers=True)["nodes"])
-    assert [one["to"] for one in expected if one["kind"] == "broker"] == ["b2", "b3"]
+    assert [destination["to"] for destination in expected if destination["kind"] == "broker"] == ["b2", "b3"]
 
 
 def test_not_begun_ends_with_the_first_broker_in_another_mode():
-    assert paths.not_begun(nodes())
-    assert paths.not_begun(recorded.unreached(recorded.facts("zk"), "b1", answers=True)["nodes"])
-    assert not paths.not_begun(recorded.facts("brokers_joining_1")["nodes"])
-    assert not paths.not_begun(recorded.facts("dual_write")["nodes"])
+    assert paths.is_not_begun(nodes())
+    assert paths.is_not_begun(recorded.unreached(recorded.facts("zk"), "b1", answers=True)["nodes"])
+    assert not paths.is_not_begun(recorded.facts("brokers_joining_1")["nodes"])
+    assert not paths.is_not_begun(recorded.facts("dual_write")["nodes"])
 
 
 # Reachability --------------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def test_no_finding_for_a_dead_broker():
 def test_finding_for_a_host_that_the_probe_host_cannot_query(host, reason, expected):
     facts = connected()
     node(facts, host).update(running=None, running_error="it is said why", running_reason=reason)
-    assert [one["seen"] for one in found(facts, "reachability")] == ([expected] if expected else [])
+    assert [finding["seen"] for finding in found(facts, "reachability")] == ([expected] if expected else [])
 
 
 def test_a_controller_port_in_use_is_one_finding():

@@ -19,8 +19,8 @@ def test_a_healthy_cluster_has_no_findings(name):
     facts = collected(name)
     facts.cluster["topics"] = recorded.facts("zk")["topics"]
     facts.cluster["zookeeper"]["cluster_id"] = collected().cluster["zookeeper"]["cluster_id"]
-    for one in facts.cluster["nodes"].values():
-        for directory in one["log_dirs"]:
+    for node_facts in facts.cluster["nodes"].values():
+        for directory in node_facts["log_dirs"]:
             if directory["meta"]:
                 directory["meta"]["cluster.id"] = facts.zookeeper["cluster_id"]["value"]
     assert preflight.run(facts) == []
@@ -31,9 +31,9 @@ NAMES = {check.id: check.name for check in preflight.CHECKS}
 
 def test_every_finding_carries_its_check():
     facts = collected("zk_no_zookeeper")
-    for one in preflight.run(facts):
-        assert set(one) == {"id", "title", "severity", "source", "seen", "do", "waived"}
-        assert one["severity"] in ("blocks", "warns")
+    for finding in preflight.run(facts):
+        assert set(finding) == {"id", "title", "severity", "source", "seen", "do", "waived"}
+        assert finding["severity"] in ("blocks", "warns")
     assert len({check.id for check in preflight.CHECKS}) == len(preflight.CHECKS)
 
 
@@ -65,14 +65,16 @@ def test_a_waiver_covers_warnings_only():
     facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
     enabled, epoch = preflight.ID["enabled"], preflight.ID["controller_epoch"]
     waived = {enabled: "started by hand", epoch: "never mind"}
-    findings = {one["id"]: (one["severity"], one["waived"]) for one in preflight.run(facts, waived=waived)}
+    findings = {
+        finding["id"]: (finding["severity"], finding["waived"]) for finding in preflight.run(facts, waived=waived)
+    }
     assert findings == {enabled: ("warns", "started by hand"), epoch: ("blocks", None)}
 
 
 def test_a_waiver_names_a_check_and_a_reason():
     enabled = preflight.ID["enabled"]
-    assert preflight.unfit({enabled: "started by hand"}) == []
-    assert preflight.unfit({enabled: " ", "enable": "why"}) == [
+    assert preflight.check_waivers({enabled: "started by hand"}) == []
+    assert preflight.check_waivers({enabled: " ", "enable": "why"}) == [
         "enable is not a check",
         f"{enabled} has no reason",
     ]

@@ -21,8 +21,8 @@ GIB = 1 << 30
 def clocked(**ahead):
     """Return facts in which each host reads its clock 0.4 s after the request and 0.6 s before the answer."""
     facts = collected()
-    for host, one in facts.cluster["nodes"].items():
-        one.update(asked=[1000.0, 1001.0], time=1000.4 + ahead.get(host, 0))
+    for host, node_facts in facts.cluster["nodes"].items():
+        node_facts.update(asked=[1000.0, 1001.0], time=1000.4 + ahead.get(host, 0))
     return facts
 
 
@@ -54,7 +54,7 @@ def test_the_control_nodes_clock_is_one_finding():
 
 def test_one_host_and_the_control_node_are_two_findings():
     facts = clocked(**{**dict.fromkeys(collected().cluster["nodes"], -5), "c3": -9})
-    assert [one["seen"] for one in found(facts, "clocks")] == [
+    assert [finding["seen"] for finding in found(facts, "clocks")] == [
         "the control node's clock is 4.6 s ahead of every host's",
         "the clock of c3 is 4.0 s behind",
     ]
@@ -71,8 +71,8 @@ def test_a_host_that_was_not_reached_has_no_clock():
 
 def with_space(host, what, **change):
     facts = collected()
-    for one in facts.cluster["nodes"].values():
-        one["space"] = {
+    for node_facts in facts.cluster["nodes"].values():
+        node_facts["space"] = {
             name: {"path": path, "free_bytes": 70 * GIB, "read_only": False}
             for name, path in (("log_dir", "/data"), ("config_file", "/etc/kafka"), ("state_dir", "/var/lib"))
         }
@@ -118,8 +118,8 @@ def test_finding_without_free_space(host, what, change, severity, expected):
 
 def test_a_large_cluster_needs_more_space():
     facts = with_space("c1", "log_dir", free_bytes=2 * GIB)
-    one = next(iter(facts.metadata["topics"].values()))
-    one["partitions"] = {str(number): one["partitions"]["0"] for number in range(2_000_000)}
+    topic = next(iter(facts.metadata["topics"].values()))
+    topic["partitions"] = {str(number): topic["partitions"]["0"] for number in range(2_000_000)}
     assert "has 2048 MiB free and needs 29" in found(facts, "space")[0]["seen"]
 
 
@@ -215,10 +215,10 @@ def test_finding_for_settings_on_the_command_line():
 def test_finding_for_a_drop_in_with_another_file(host, role):
     facts = collected()
     node(facts, host)["starts_with"] = {"path": "/etc/kafka/test.properties", "same": False}
-    one = node(facts, host)
+    node_facts = node(facts, host)
     assert the_one(facts, "config_files") == (
-        f"{one['service']['name']} of {host} will start with /etc/kafka/test.properties, "
-        f"quorumshift_{role}_config_file is {one['file']['path']}"
+        f"{node_facts['service']['name']} of {host} will start with /etc/kafka/test.properties, "
+        f"quorumshift_{role}_config_file is {node_facts['file']['path']}"
     )
 
 
@@ -283,8 +283,8 @@ def test_warning_for_a_disabled_service(value, warned):
 
 def test_recorded_controllers_are_not_enabled():
     facts = collected()
-    for host, one in recorded.facts("zk_hosts")["nodes"].items():
-        node(facts, host)["service"] = one["service"]
+    for host, recorded_node in recorded.facts("zk_hosts")["nodes"].items():
+        node(facts, host)["service"] = recorded_node["service"]
     assert (
         the_one(facts, "enabled")
         == "kafka-controller.service of c1, c2, c3 is not enabled: after a reboot it stays down"
@@ -293,8 +293,8 @@ def test_recorded_controllers_are_not_enabled():
 
 def test_no_finding_for_a_service_manager_other_than_systemd():
     facts = collected(stop_timeout_s=300)
-    for one in facts.cluster["nodes"].values():
-        one["service"] = {"manager": "service", "name": "kafka", "active": True, "main_pid": 0, "masked": False}
+    for node_facts in facts.cluster["nodes"].values():
+        node_facts["service"] = {"manager": "service", "name": "kafka", "active": True, "main_pid": 0, "masked": False}
     for check in ("config_files", "stop_timeouts", "restarts", "enabled"):
         assert found(facts, check) == []
 
@@ -313,8 +313,8 @@ def test_no_finding_for_a_service_manager_other_than_systemd():
 def test_warning_for_a_broker_near_its_limits(limits, expected):
     facts = collected()
     node(facts, "b2")["limits"] = limits
-    assert [one["seen"].partition("of b2 ")[2] for one in found(facts, "limits")] == expected
-    assert {one["severity"] for one in found(facts, "limits")} <= {"warns"}
+    assert [finding["seen"].partition("of b2 ")[2] for finding in found(facts, "limits")] == expected
+    assert {finding["severity"] for finding in found(facts, "limits")} <= {"warns"}
 
 
 def on_hosts(**of_host):

@@ -99,7 +99,7 @@ def test_finding_for_a_controller_setting_that_differs_from_the_brokers(key, own
 
 
 def test_policies_are_keys_that_controllers_take():
-    assert all(kraft_config.taken_from_brokers(key) for key in kraft_config.POLICIES)
+    assert all(kraft_config.is_taken_from_brokers(key) for key in kraft_config.POLICIES)
 
 
 ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
@@ -165,7 +165,7 @@ def test_finding_if_the_tool_is_not_a_super_user_on_controllers(principal, given
         controller_super_users=given,
         tool_principal=principal,
     )
-    assert [one["seen"] for one in found(facts, "controller_super_users")] == expected
+    assert [finding["seen"] for finding in found(facts, "controller_super_users")] == expected
 
 
 def test_super_users_of_quorumshift_controller_config_override_the_others():
@@ -292,7 +292,7 @@ def test_finding_for_controllers_without_cluster_action(acl, fits):
     }
     assert set(allow) == set(facts.metadata["acls"][0]), "not the shape of the recorded ACLs"
     facts.metadata["acls"] = [] if acl is None else [{**allow, **acl}]
-    assert [one["seen"] for one in found(facts, "controller_acl")] == (
+    assert [finding["seen"] for finding in found(facts, "controller_acl")] == (
         []
         if fits
         else [f"User:controller, the controllers' principal, has no ClusterAction on {host}" for host in facts.brokers]
@@ -400,7 +400,7 @@ def test_warning_for_cruise_control():
 def test_finding_for_a_broker_listener_with_the_controllers_name():
     facts = collected()
     assert found(facts, "listeners") == []
-    assert [one["seen"] for one in found(facts._replace(controller_listener="internal"), "listeners")] == [
+    assert [finding["seen"] for finding in found(facts._replace(controller_listener="internal"), "listeners")] == [
         f"{host} has a listener INTERNAL, the name of the controller listener" for host in ("b1", "b2", "b3")
     ]
 

@@ -47,7 +47,7 @@ ALL = ("spark", "spark_room", "spark_paths", "spark_executors")
 
 @pytest.mark.parametrize("facts", [read(), collected()], ids=["all is there", "no verification"])
 def test_no_finding(facts):
-    assert [one for check in ALL for one in found(facts, check)] == []
+    assert [finding for check in ALL for finding in found(facts, check)] == []
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_no_finding(facts):
 )
 def test_what_was_not_read_is_not_shown_as_passed(facts, ran):
     of_spark = {preflight.ID[name] for name in ALL}
-    assert of_spark.intersection(preflight.ran(facts)) == {preflight.ID[name] for name in ran}
+    assert of_spark.intersection(preflight.ids_with_facts(facts)) == {preflight.ID[name] for name in ran}
 
 
 # What a job needs to start -------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_an_unreachable_host_is_named_with_its_variable():
     (finding,) = found(facts, "spark")
     assert finding["severity"] == "blocks" and "ssh spark-1" in finding["do"] and "key" in finding["do"]
     assert "quorumshift_spark_host" in finding["do"]
-    assert [one for check in ALL[1:] for one in found(facts, check)] == []
+    assert [finding for check in ALL[1:] for finding in found(facts, check)] == []
 
 
 def test_a_host_that_could_not_be_read_is_named_with_the_reason():
@@ -157,7 +157,7 @@ def test_a_python_that_does_not_run():
 )
 def test_memory_is_compared_with_the_heap(memory, heap, severity):
     facts = read(memory_mib=memory, heap_mib=heap)
-    assert [one["severity"] for one in found(facts, "spark_room")] == ([severity] if severity else [])
+    assert [finding["severity"] for finding in found(facts, "spark_room")] == ([severity] if severity else [])
 
 
 def test_memory_that_is_not_known_is_no_pass():
@@ -167,7 +167,7 @@ def test_memory_that_is_not_known_is_no_pass():
 @pytest.mark.parametrize(("free", "severity"), [(0, "blocks"), (255, "blocks"), (256, "warns"), (2048, None)])
 def test_free_space(free, severity):
     facts = read(directories=[{"path": "/tmp", "free_mib": free, "error": None}])
-    assert [one["severity"] for one in found(facts, "spark_room")] == ([severity] if severity else [])
+    assert [finding["severity"] for finding in found(facts, "spark_room")] == ([severity] if severity else [])
 
 
 def test_a_directory_that_cannot_be_written():
@@ -214,7 +214,7 @@ def test_a_broker_that_is_not_reached_blocks():
 @pytest.mark.parametrize(("count", "severity"), [(1, "warns"), (3, "blocks")])
 def test_one_server_of_zookeeper_is_enough(count, severity):
     facts = read(failed=[target("zookeeper", f"z{number}:2181", REFUSED) for number in range(count)])
-    assert [one["severity"] for one in found(facts, "spark_paths")] == [severity]
+    assert [finding["severity"] for finding in found(facts, "spark_paths")] == [severity]
 
 
 def test_a_controller_that_does_not_run_yet_may_refuse():
@@ -228,13 +228,13 @@ def test_a_controller_that_does_not_run_yet_may_refuse():
 
 def test_targets_are_all_servers_that_a_job_reads():
     seen = spark.targets({"b1": "b1:9094"}, {"c1": "c1:9093"}, "z1:2181,z2/kafka")
-    assert [(one["kind"], one["address"]) for one in seen] == [
+    assert [(destination["kind"], destination["address"]) for destination in seen] == [
         ("broker", "b1:9094"),
         ("controller", "c1:9093"),
         ("zookeeper", "z1:2181"),
         ("zookeeper", "z2:2181"),
     ]
-    assert [one["kind"] for one in spark.targets({}, {}, None)] == []
+    assert [destination["kind"] for destination in spark.targets({}, {}, None)] == []
 
 
 # A Spark cluster -----------------------------------------------------------------------------------------------------

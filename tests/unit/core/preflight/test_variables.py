@@ -49,7 +49,7 @@ def inventory(everywhere=(), hosts=None, drop=(), typed=(), **groups):
 def all_problems(given, forward=True, needs=variables.NOTHING_MORE):
     names = (variable_specs.specs(), variable_specs.cluster_wide(), variable_specs.known(), variable_specs.internal())
     args = (*names, variable_specs.convert)
-    return variables.problems(given, *args, forward=forward, needs=needs)
+    return variables.find_problems(given, *args, forward=forward, needs=needs)
 
 
 def problems(given, forward=True, needs=variables.NOTHING_MORE):
@@ -64,8 +64,8 @@ def test_a_right_inventory_has_no_problem():
 def test_an_internal_name_ends_every_playbook_if_it_is_typed(name):
     """Also `status`: -e quorumshift_show=true would turn other mistakes into warnings."""
     given = inventory({name: "x"} if name.startswith(variables.PREFIXES) else {}, typed={name})
-    found = [one for one in all_problems(given) if one.text.startswith(f"{name} is internal: ")]
-    assert [one.severity for one in found] == ["stops"]
+    found = [problem for problem in all_problems(given) if problem.text.startswith(f"{name} is internal: ")]
+    assert [problem.severity for problem in found] == ["stops"]
 
 
 @pytest.mark.parametrize("name", sorted(variable_specs.specs()))
@@ -451,7 +451,7 @@ def test_each_variable_may_be_text_as_from_a_survey(name):
     spec = variable_specs.specs()[name]
     kind = spec.get("type", "str")
     if spec.get("options") and kind == "dict":
-        option = next(key for key, one in spec["options"].items() if one["type"] == "str")
+        option = next(key for key, option_spec in spec["options"].items() if option_spec["type"] == "str")
         value = {option: (spec["options"][option].get("choices") or ["x"])[0]}
         typed = variable_specs.typed(name, json.dumps(value))
         assert {key: typed[key] for key in value} == value

@@ -21,16 +21,16 @@ def first_of(facts, replicas=3):
 
 def test_finding_for_an_under_replicated_partition():
     facts = collected()
-    name, one = first_of(facts)
-    one["isr"] = one["isr"][:-1]
+    name, partition = first_of(facts)
+    partition["isr"] = partition["isr"][:-1]
     assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_finding_for_an_offline_partition(replicas):
     facts = collected()
-    name, one = first_of(facts, replicas)
-    one.update(leader=-1, isr=one["isr"][:1])
+    name, partition = first_of(facts, replicas)
+    partition.update(leader=-1, isr=partition["isr"][:1])
     assert f"1 partition offline: {name}-0" in [finding["seen"] for finding in found(facts, "partitions")]
 
 
@@ -49,8 +49,8 @@ def first_assignment(facts):
 @pytest.mark.parametrize("change", [{"adding": [5]}, {"removing": [1]}])
 def test_finding_for_a_reassignment_in_flight(change):
     facts = collected()
-    name, one = first_assignment(facts)
-    one.update(change)
+    name, assignment = first_assignment(facts)
+    assignment.update(change)
     assert the_one(facts, "reassignments") == f"{name}-0 is being reassigned"
 
 
@@ -62,8 +62,8 @@ def test_finding_for_a_reassignment_that_has_not_started():
 
 def test_finding_for_a_replica_on_an_unregistered_broker():
     facts = collected()
-    name, one = first_assignment(facts)
-    one["replicas"] = [*one["replicas"], 99]
+    name, assignment = first_assignment(facts)
+    assignment["replicas"] = [*assignment["replicas"], 99]
     assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas but is not registered in ZooKeeper: {name}-0"
 
 
@@ -140,11 +140,11 @@ def test_finding_for_a_metadata_log_of_an_earlier_attempt(state):
 def test_finding_for_brokers_registered_by_an_earlier_attempt():
     facts = collected("controllers_ready")
     node(facts, "c1")["metadata_log"]["brokers"] = {"2": {}}
-    assert [one["seen"] for one in found(facts, "controller_directories")] == [
+    assert [finding["seen"] for finding in found(facts, "controller_directories")] == [
         "broker 2 is registered in the metadata log but runs in mode zk: the initial copy would not wait for it"
     ]
     facts.zookeeper["migration"]["kraft_metadata_offset"] = None
-    first, *_others = [one["seen"] for one in found(facts, "controller_directories")]
+    first, *_others = [finding["seen"] for finding in found(facts, "controller_directories")]
     assert first == "brokers are registered in the metadata log, but /migration has offset None"
 
 
@@ -161,7 +161,7 @@ def lasting(facts, *earlier):
     """Return the facts with the requests that these reads have shown: `earlier`, then `facts`."""
     shown = None
     for read in (*earlier, facts):
-        shown = requests.lasting(read, shown)
+        shown = requests.find_lasting(read, shown)
     return facts._replace(lasting=shown)
 
 
@@ -283,8 +283,8 @@ def test_warning_for_a_zookeeper_that_is_slow_for_many_partitions():
 
 def test_thousands_of_change_notifications_are_a_warning():
     facts = collected(notifications={"/config/changes": 1245, "/kafka-acl-changes": 999})
-    (one,) = found(facts, "notifications")
-    assert one["severity"] == "warns" and one["seen"].startswith(
+    (finding,) = found(facts, "notifications")
+    assert finding["severity"] == "warns" and finding["seen"].startswith(
         "ZooKeeper has 1245 change notifications in /config/changes"
     )
     assert found(collected(notifications={"/config/changes": 40}), "notifications") == []
@@ -367,9 +367,9 @@ def test_secrets_that_every_client_can_read_are_a_warning(restricts, paths, coun
         broker["file"]["properties"]["zookeeper.set.acl"] = restricts
     warned = found(facts, "readable_secrets")
     assert len(warned) == count
-    for one in warned:
-        assert one["severity"] == "warns" and "read 1 znodes with credentials" in one["seen"]
-        assert "/config/users/bob" in one["seen"] and "zookeeper-security-migration.sh" in one["do"]
+    for finding in warned:
+        assert finding["severity"] == "warns" and "read 1 znodes with credentials" in finding["seen"]
+        assert "/config/users/bob" in finding["seen"] and "zookeeper-security-migration.sh" in finding["do"]
 
 
 def test_permissions_that_could_not_be_read_are_a_warning():
@@ -391,7 +391,7 @@ def on_loopback(tried=3, failed=("localhost:2181",), **changes):
     facts.zookeeper["connect"] = "z1:2181,z2:2181/kafka"
     error = {"kind": "zookeeper", "reason": "refused", "error": "connection refused"}
     for controller in facts.controllers.values():
-        targets = [{**error, "to": one, "address": one} for one in failed]
+        targets = [{**error, "to": server, "address": server} for server in failed]
         controller["paths"] = {"tried": {"zookeeper": tried}, "failed": targets, "listen": None}
     return facts
 
@@ -466,7 +466,7 @@ def test_zookeepers_tls_in_the_jvms_options_is_found_with_the_settings_to_write(
 )
 def test_one_server_whose_files_can_be_read_is_enough(read, seen):
     facts = collected(zookeeper_files=read)
-    assert (preflight.ID["zookeeper_files"] in preflight.ran(facts)) is (read is not None)
+    assert (preflight.ID["zookeeper_files"] in preflight.ids_with_facts(facts)) is (read is not None)
     if seen is None:
         assert found(facts, "zookeeper_files") == []
     else:

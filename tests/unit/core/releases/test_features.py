@@ -122,7 +122,7 @@ FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unkn
     ],
 )
 def test_clusters_whose_features_cannot_be_updated(change, text):
-    refused = features.unready({**FOUND, **change})
+    refused = features.explain_unready({**FOUND, **change})
     assert (refused is None) if text is None else (text in refused)
 
 
@@ -132,11 +132,11 @@ def test_who_does_not_serve_a_level():
         "broker 2": {"finalized": {MV: 20}, "epoch": 5},
         "controller 3": {"error": "unreachable"},
     }
-    assert features.behind(nodes, {MV: 21}) == (
+    assert features.find_behind(nodes, {MV: 21}) == (
         "broker 2 serves metadata.version 20 at epoch 5",
         "controller 3: unreachable",
     )
-    assert features.behind({"broker 1": {"finalized": {}, "epoch": 1}}, {MV: 0}) == ()
+    assert features.find_behind({"broker 1": {"finalized": {}, "epoch": 1}}, {MV: 0}) == ()
 
 
 def test_a_level_of_before_the_update_is_behind():
@@ -146,8 +146,8 @@ def test_a_level_of_before_the_update_is_behind():
         "controller 4": {"finalized": {MV: 21}, "epoch": -1},
     }
     assert features.newest_epoch(nodes) == 12 and features.newest_epoch({"broker 1": {"error": "no"}}) == -1
-    assert features.behind(nodes, {MV: 21}, after=9) == (
+    assert features.find_behind(nodes, {MV: 21}, after=9) == (
         "controller 3 serves metadata.version 21 at epoch 9, and the update is after epoch 9",
         "controller 4 serves metadata.version 21 at epoch -1, and the update is after epoch 9",
     )
-    assert features.behind(nodes, {MV: 21}) == ()
+    assert features.find_behind(nodes, {MV: 21}) == ()

@@ -19,23 +19,23 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
 RELEASES = kafka_releases.RELEASES
-BUILDS = [one["builds"][-1] for one in RELEASES.values()]
+BUILDS = [release["builds"][-1] for release in RELEASES.values()]
 
 
 def supported(build, feature):
-    return RELEASES[releases.release(build)]["features"].get(feature, (0, 0, 0))[:2]
+    return RELEASES[releases.parse_release(build)]["features"].get(feature, (0, 0, 0))[:2]
 
 
 def cases():
     """Yield (build that runs, target, feature, level) of each level that the running build supports."""
     for before, target in itertools.product(BUILDS, BUILDS):
-        for feature, (lowest, highest, _new) in RELEASES[releases.release(before)]["features"].items():
+        for feature, (lowest, highest, _new) in RELEASES[releases.parse_release(before)]["features"].items():
             for level in range(lowest, highest + 1):
                 yield before, target, feature, level
 
 
 def refused(before, target, feature, level, **others):
-    running = {releases.release(before)}
+    running = {releases.parse_release(before)}
     least = max(supported(before, MV)[0], supported(target, MV)[0])
     finalized = {MV: min(least, supported(before, MV)[1]), feature: level, **others}
     return levels.refusals(target, running, finalized)
@@ -45,7 +45,7 @@ def test_a_change_is_refused_exactly_where_the_release_does_not_support_the_leve
     count = 0
     for before, target, feature, level in cases():
         lowest, highest = supported(target, feature)
-        reasons = [one for one in refused(before, target, feature, level) if one.startswith(feature)]
+        reasons = [reason for reason in refused(before, target, feature, level) if reason.startswith(feature)]
         assert bool(reasons) == (not lowest <= level <= highest), (before, target, feature, level, reasons)
         count += 1
     assert count > 3000
@@ -62,7 +62,7 @@ def test_what_a_refusal_tells_to_do_leads_to_the_release():
             if "Lower it to" in text:
                 advice["lower"] += 1
                 to = features.level_of(feature, re.search(r"Lower it to (\S+) first", text).group(1))
-                assert to == highest and levels.goes_down(feature, level, to)
+                assert to == highest and levels.can_go_down(feature, level, to)
                 assert supported(before, feature)[0] <= to <= level
             elif "Delete it first" in text:
                 advice["delete"] += 1
@@ -70,9 +70,9 @@ def test_what_a_refusal_tells_to_do_leads_to_the_release():
             elif "Choose a release from" in text:
                 advice["choose"] += 1
                 least = tuple(map(int, re.search(r"from (\d+)\.(\d+) on", text).groups()))
-                assert not levels.goes_down(feature, level, highest)
-                ranges = {one: RELEASES[one]["features"].get(feature, (0, 0))[:2] for one in RELEASES}
-                assert least == min(one for one, (low, high) in ranges.items() if low <= level <= high)
+                assert not levels.can_go_down(feature, level, highest)
+                ranges = {release: RELEASES[release]["features"].get(feature, (0, 0))[:2] for release in RELEASES}
+                assert least == min(release for release, (low, high) in ranges.items() if low <= level <= high)
             elif "Raise it first" in text:
                 advice["raise"] += 1
                 assert supported(before, feature)[0] <= lowest <= supported(before, feature)[1]
@@ -100,7 +100,7 @@ def test_what_a_refusal_tells_to_do_leads_to_the_release():
     ],
 )
 def test_neighbours(before, target, finalized, text):
-    (reason,) = levels.refusals(target, {releases.release(before)}, finalized)
+    (reason,) = levels.refusals(target, {releases.parse_release(before)}, finalized)
     assert text in reason
 
 
@@ -144,13 +144,13 @@ def test_a_release_has_what_all_its_live_nodes_announce():
         "c2": node("controller", 1, "c2:9093", "4.0.1"),
     }
     found = {(4, 4): {MV: Range(7, 33)}, (3, 9): {MV: Range(1, 21)}}
-    assert levels.announced(nodes, ANSWERS) == found
+    assert levels.find_announced(nodes, ANSWERS) == found
     nodes["b1"]["service"]["active"] = nodes["c1"]["service"]["active"] = False
-    assert levels.announced(nodes, ANSWERS) == {(4, 4): {MV: Range(7, 34)}}, "the version is that of what runs"
+    assert levels.find_announced(nodes, ANSWERS) == {(4, 4): {MV: Range(7, 34)}}, "the version is that of what runs"
 
 
 def test_levels_go_down_to_the_last_that_changed_metadata():
-    assert levels.goes_down(MV, 22, 17) and not levels.goes_down(MV, 23, 22) and levels.goes_down(MV, 29, 23)
-    assert not any(levels.goes_down(MV, level, level - 1) for level in (23, 30, 32, 33))
-    assert all(levels.goes_down(MV, level, level - 1) for level in (22, 24, 25, 26, 27, 28, 29, 31))
-    assert levels.goes_down("share.version", 2, 0) and not levels.goes_down(KRAFT, 1, 0)
+    assert levels.can_go_down(MV, 22, 17) and not levels.can_go_down(MV, 23, 22) and levels.can_go_down(MV, 29, 23)
+    assert not any(levels.can_go_down(MV, level, level - 1) for level in (23, 30, 32, 33))
+    assert all(levels.can_go_down(MV, level, level - 1) for level in (22, 24, 25, 26, 27, 28, 29, 31))
+    assert levels.can_go_down("share.version", 2, 0) and not levels.can_go_down(KRAFT, 1, 0)

@@ -24,12 +24,18 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases im
     ],
 )
 def test_the_release_of_a_build(version, release):
-    assert releases.release(version) == release
+    assert releases.parse_release(version) == release
 
 
 def test_java_and_zookeeper_of_each_release():
     assert releases.FIRST_WITHOUT_ZOOKEEPER == (4, 0)
-    assert [releases.java_of(one) for one in ((3, 3), (3, 9), (4, 0), (4, 4), (9, 9))] == [8, 8, 17, 17, None]
+    assert [releases.required_java(release) for release in ((3, 3), (3, 9), (4, 0), (4, 4), (9, 9))] == [
+        8,
+        8,
+        17,
+        17,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,15 +59,15 @@ def test_java_and_zookeeper_of_each_release():
     ],
 )
 def test_settings_that_a_build_does_not_know(version, key, unknown):
-    assert releases.unknown_keys(version, [key]) == ({key} if unknown else set())
+    assert releases.find_unknown_keys(version, [key]) == ({key} if unknown else set())
 
 
 def test_the_table_has_each_level_of_each_release_once():
     found = kafka_releases.RELEASES
-    highest = [one["features"]["metadata.version"][1] for one in found.values()]
+    highest = [row["features"]["metadata.version"][1] for row in found.values()]
     assert list(found) == sorted(found) and highest == sorted(set(highest))
     assert list(kafka_releases.LEVELS) == list(range(1, highest[-1] + 1))
-    for release, one in found.items():
-        name = kafka_releases.LEVELS[one["features"]["metadata.version"][1]]
-        assert name.startswith(releases.written(release) + "-IV")
-        assert all(low <= new <= high for low, high, new in one["features"].values())
+    for release, row in found.items():
+        name = kafka_releases.LEVELS[row["features"]["metadata.version"][1]]
+        assert name.startswith(releases.format_release(release) + "-IV")
+        assert all(low <= new <= high for low, high, new in row["features"].values())

@@ -37,10 +37,10 @@ def with_state(name, host, state):
         isr = [number for number in isr if number != node.get("node_id")]
     facts["topics"]["partitions"] = {"t": {"0": {"leader": [*isr, -1][0], "replicas": numbers, "isr": isr}}}
     voters = facts["quorum"].get("voters") or []
-    for one in (*voters, *(facts["quorum"].get("observers") or [])):
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in (*voters, *(facts["quorum"].get("observers") or [])):
+        replica["caught_up_ms"] = 1_795_000_000_000
     if voters:
-        facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in voters)
+        facts["quorum"]["high_watermark"] = min(voter["log_end_offset"] for voter in voters)
     return facts
 
 
@@ -51,8 +51,8 @@ def verdict(facts, detected, kind, batch, least):
 
 def all_batches(facts, kind):
     hosts = of_role(facts, kind.role)
-    found = [[one] for one in hosts] + [list(pair) for pair in itertools.combinations(hosts, 2)]
-    return [batch for batch in found if not batches.refused(kind, batch)]
+    found = [[host] for host in hosts] + [list(pair) for pair in itertools.combinations(hosts, 2)]
+    return [batch for batch in found if not batches.refusal(kind, batch)]
 
 
 @pytest.mark.parametrize(("host", "state"), [("", RUNS), ("b1", STOPPED), ("b1", RUNS), ("c1", STOPPED)])
@@ -78,16 +78,16 @@ def require(facts, detected, kind, batch, least, only_start, what):
     nodes = facts["nodes"]
     phases = gates.PLAIN_PHASES if kind.is_plain else gates.GATES[kind.gate].phases
     assert detected.phase in phases, what
-    assert not kind.is_plain or {nodes[one].get("next") for one in batch} <= set(kind.before), what
-    down = {one for one, node in nodes.items() if not node.get("running")}
+    assert not kind.is_plain or {nodes[host].get("next") for host in batch} <= set(kind.before), what
+    down = {host for host, node in nodes.items() if not node.get("running")}
     if only_start:
-        assert set(batch) <= down and not any(nodes[one]["service"]["active"] for one in batch), what
+        assert set(batch) <= down and not any(nodes[host]["service"]["active"] for host in batch), what
         return
     uncounted = set(of_role(facts, "controller")) if kind.without_quorum or detected.phase == phase.ZK else set()
     if kind.role == transitions.CONTROLLER and not kind.is_plain:  # a broker counts by the brokers' metadata
         uncounted = set(of_role(facts, "broker"))
     assert down <= {*batch, *uncounted}, what
     if kind.role == transitions.BROKER:
-        stopping = {nodes[one]["node_id"] for one in batch}
+        stopping = {nodes[host]["node_id"] for host in batch}
         in_sync = set(facts["topics"]["partitions"]["t"]["0"]["isr"])
         assert not in_sync & stopping or len(in_sync - stopping) >= least, what

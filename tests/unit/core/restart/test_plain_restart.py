@@ -20,8 +20,8 @@ STOPPED = {"manager": "systemd", "name": "kafka.service", "active": False, "acti
 def cluster(name="finalized", *partitions):
     """Return recorded facts with these (replicas, isr) as the partitions of the topic t."""
     facts = recorded.facts(name)
-    for one in (facts["quorum"].get("voters") or []) + (facts["quorum"].get("observers") or []):
-        one["caught_up_ms"] = 1_795_000_000_000
+    for replica in (facts["quorum"].get("voters") or []) + (facts["quorum"].get("observers") or []):
+        replica["caught_up_ms"] = 1_795_000_000_000
     facts["topics"]["partitions"] = {
         "t": {
             str(number): {"leader": isr[0] if isr else -1, "replicas": replicas, "isr": isr}
@@ -67,13 +67,13 @@ def test_the_whole_batch_counts_against_min_isr():
 )
 def test_no_plain_restart_while_a_migration_is_under_way(name):
     facts = recorded.facts(name)
-    assert "a migration is under way" in plain_restart.refused(facts, phase.detect(facts))
+    assert "a migration is under way" in plain_restart.refusal(facts, phase.detect(facts))
     assert evaluate(cluster(name), "b1").troubles[0].startswith("the phase is ")
 
 
 def test_no_plain_restart_in_an_unknown_phase():
     facts = recorded.facts("migration_stale")
-    assert plain_restart.refused(facts, phase.detect(facts)).startswith("The phase is unknown: ")
+    assert plain_restart.refusal(facts, phase.detect(facts)).startswith("The phase is unknown: ")
 
 
 def test_a_node_whose_file_would_change_its_mode_is_not_stopped():
@@ -106,7 +106,9 @@ def test_a_batch_that_is_down_is_only_started():
 
 def test_a_batch_of_which_one_host_went_down_is_not_stopped():
     verdict = evaluate(stopped(cluster("finalized", (ALL, [2, 5])), "b1"), "b1", "b2")
-    assert not verdict.only_start and any("b1 does not answer, and the other hosts" in one for one in verdict.troubles)
+    assert not verdict.only_start and any(
+        "b1 does not answer, and the other hosts" in trouble for trouble in verdict.troubles
+    )
 
 
 def test_controllers_that_do_not_run_yet_are_not_awaited_in_zookeeper_mode():
@@ -124,8 +126,8 @@ def test_no_batch_is_stopped_while_a_reassignment_waits_in_zookeeper():
 def test_partitions_that_cannot_keep_min_isr_need_their_token():
     facts = cluster("finalized", ([1], [1]), (ALL, ALL))
     (needed,) = evaluate(facts, "b1").troubles
-    word = plain_restart.token(cluster_health.unavoidable(facts["topics"]["partitions"], {"t": 1}))
-    assert "t-0" in needed and message_ids.without(needed).endswith(f"add -e quorumshift_accept_degraded={word}")
+    word = plain_restart.token(cluster_health.find_unavoidable(facts["topics"]["partitions"], {"t": 1}))
+    assert "t-0" in needed and message_ids.strip_ids(needed).endswith(f"add -e quorumshift_accept_degraded={word}")
     assert evaluate(facts, "b1", accept=[word]).troubles == []
     assert evaluate(facts, "b2").troubles == []  # has no such partition
 

@@ -24,7 +24,7 @@ def partition(*replicas, isr=None, leader=None):
 
 
 def cluster(*partitions, least=2, alive=NODES, **more):
-    numbered = {str(number): one for number, one in enumerate(partitions)}
+    numbered = {str(number): assigned for number, assigned in enumerate(partitions)}
     return Cluster({"t": numbered}, {"t": least}, frozenset(alive), **more)
 
 
@@ -122,25 +122,25 @@ def quorum(*ends, leader=1):
 
 
 def test_controllers_restart_one_at_a_time_and_the_leader_last():
-    found = restart_plan.plan(restart_plan.of_quorum(quorum(100, 100, 100)), (1, 2, 3), concurrency=3)
+    found = restart_plan.plan(restart_plan.cluster_from_quorum(quorum(100, 100, 100)), (1, 2, 3), concurrency=3)
     assert found.batches == [[2], [3], [1]] and found.unavoidable == {}
 
 
 def test_the_stop_of_a_caught_up_voter_loses_the_majority_while_another_lags():
-    found = restart_plan.of_quorum(quorum(100, 100, 90))
-    assert list(restart_plan.unsafe(found, [2])) == ["__cluster_metadata-0"]
-    assert restart_plan.unsafe(found, [3]) == {}
-    assert restart_plan.unsafe(restart_plan.of_quorum(quorum(100, 100, 90), lag_records=10), [2]) == {}
+    found = restart_plan.cluster_from_quorum(quorum(100, 100, 90))
+    assert list(restart_plan.find_unsafe(found, [2])) == ["__cluster_metadata-0"]
+    assert restart_plan.find_unsafe(found, [3]) == {}
+    assert restart_plan.find_unsafe(restart_plan.cluster_from_quorum(quorum(100, 100, 90), lag_records=10), [2]) == {}
 
 
 def test_five_voters_could_lose_two_but_restart_one_at_a_time():
-    found = restart_plan.of_quorum(quorum(100, 100, 100, 100, 100))
+    found = restart_plan.cluster_from_quorum(quorum(100, 100, 100, 100, 100))
     assert restart_plan.plan(found, range(1, 6)).batches == [[2], [3], [4], [5], [1]]
 
 
 def test_a_quorum_without_a_leader_cannot_be_planned():
     with pytest.raises(ValueError, match="no leader: timed out"):
-        restart_plan.of_quorum({"reached": False, "error": "timed out"})
+        restart_plan.cluster_from_quorum({"reached": False, "error": "timed out"})
 
 
 # Properties ----------------------------------------------------------------------------------------------------------
@@ -159,7 +159,9 @@ def clusters(draw):
         for place in range(draw(st.integers(0, 2))):
             replicas = draw(st.permutations(nodes))[:count]
             behind = draw(st.sets(st.sampled_from(replicas))) if draw(st.integers(0, 3)) == 0 else ()
-            topics[topic][str(place)] = partition(*replicas, isr=[one for one in replicas if one not in behind])
+            topics[topic][str(place)] = partition(
+                *replicas, isr=[replica for replica in replicas if replica not in behind]
+            )
             if draw(st.integers(0, 4)) == 0:
                 removing[f"{topic}-{place}"] = draw(st.lists(st.sampled_from(replicas), max_size=2, unique=True))
     few = st.sets(st.sampled_from(nodes), max_size=2)
@@ -171,16 +173,16 @@ def clusters(draw):
     return found, nodes, how
 
 
-def in_sync(found, name, one):
-    return set(one["isr"]) & found.alive - set(found.removing.get(name, ()))
+def in_sync(found, name, state):
+    return set(state["isr"]) & found.alive - set(found.removing.get(name, ()))
 
 
 def broken(found, batch):
     """The oracle: return the partitions that the stop of the whole batch takes below min ISR, by the rule's words."""
     names = set()
     for topic, numbers in found.partitions.items():
-        for number, one in numbers.items():
-            before = in_sync(found, f"{topic}-{number}", one)
+        for number, state in numbers.items():
+            before = in_sync(found, f"{topic}-{number}", state)
             after = before - set(batch)
             if after != before and len(after) < found.min_isr[topic]:
                 names.add(f"{topic}-{number}")
@@ -192,8 +194,8 @@ def hopeless(found):
     return {
         f"{topic}-{number}"
         for topic, numbers in found.partitions.items()
-        for number, one in numbers.items()
-        if len(set(one["replicas"]) - set(found.removing.get(f"{topic}-{number}", ()))) - 1 < found.min_isr[topic]
+        for number, state in numbers.items()
+        if len(set(state["replicas"]) - set(found.removing.get(f"{topic}-{number}", ()))) - 1 < found.min_isr[topic]
     }
 
 
@@ -203,8 +205,8 @@ def may_join(found, batch):
     twice = [
         1
         for topic, numbers in found.partitions.items()
-        for number, one in numbers.items()
-        if f"{topic}-{number}" in excused and len(in_sync(found, f"{topic}-{number}", one) & set(batch)) > 1
+        for number, state in numbers.items()
+        if f"{topic}-{number}" in excused and len(in_sync(found, f"{topic}-{number}", state) & set(batch)) > 1
     ]
     return not (broken(found, batch) - excused) and not twice
 
@@ -246,7 +248,7 @@ def test_no_node_could_join_an_earlier_batch_of_its_rack(drawn):
     special = {how["canary"], found.controller} | set(nodes) - found.alive
     rest = [batch for batch in plan.batches if not special.intersection(batch)]
     for place, batch in enumerate(rest):
-        for node in (one for later in rest[place + 1 :] for one in later):
+        for node in (later_node for later in rest[place + 1 :] for later_node in later):
             if len(batch) < how["concurrency"] and found.racks.get(node) == found.racks.get(batch[0]):
                 assert not may_join(found, [*batch, node])
 
@@ -268,7 +270,7 @@ def test_the_same_cluster_gives_the_same_plan_and_every_single_node_a_reason(dra
 @given(clusters(), st.sets(st.sampled_from(NODES)))
 def test_unsafe_is_the_oracle(drawn, batch):
     found, _nodes, _how = drawn
-    assert restart_plan.unsafe(found, batch).keys() == broken(found, batch)
+    assert restart_plan.find_unsafe(found, batch).keys() == broken(found, batch)
 
 
 # The brokers of a migration ------------------------------------------------------------------------------------------
@@ -277,8 +279,8 @@ def test_unsafe_is_the_oracle(drawn, batch):
 def led(facts, host, count):
     """Add `count` partitions that the host's broker leads, and return the facts."""
     number = facts["nodes"][host]["node_id"]
-    one = {"leader": number, "replicas": [1, 2, 5], "isr": [1, 2, 5]}
-    facts["topics"]["partitions"][f"led-by-{host}"] = {str(index): dict(one) for index in range(count)}
+    state = {"leader": number, "replicas": [1, 2, 5], "isr": [1, 2, 5]}
+    facts["topics"]["partitions"][f"led-by-{host}"] = {str(index): dict(state) for index in range(count)}
     return facts
 
 
@@ -291,7 +293,7 @@ def with_leaders(name="controllers_ready"):
 
 
 def planned(facts, kind="zk_migration", **more):
-    return restart_plan.of_migration(facts, kind, {}, **more)
+    return restart_plan.plan_migration(facts, kind, {}, **more)
 
 
 def test_the_broker_that_leads_the_fewest_partitions_goes_first():
@@ -352,10 +354,10 @@ def apart(facts):
     """Let no two brokers share a partition, nor a rack."""
     facts["topics"]["partitions"] = {}
     for node in facts["nodes"].values():
-        for one in ((node.get("metadata_log") or {}).get("brokers") or {}).values():
-            one["rack"] = None
-    for one in (facts["zookeeper"].get("broker_ids") or {}).values():
-        one["rack"] = None
+        for broker in ((node.get("metadata_log") or {}).get("brokers") or {}).values():
+            broker["rack"] = None
+    for broker in (facts["zookeeper"].get("broker_ids") or {}).values():
+        broker["rack"] = None
     return facts
 
 
@@ -377,6 +379,6 @@ def test_the_last_broker_in_migration_mode_is_alone():
 
 def test_hosts_that_are_ready_are_left_out_of_the_plan():
     facts = recorded.facts("finalized")
-    cluster = restart_plan.of_facts(facts, {})
-    plan = restart_plan.of_hosts(facts, "broker", cluster, None, 1, 0, ["b1"])
+    cluster = restart_plan.cluster_from_facts(facts, {})
+    plan = restart_plan.plan_hosts(facts, "broker", cluster, None, 1, 0, ["b1"])
     assert plan.done == ["b1"] and {host for batch in plan.batches for host in batch} == {"b2", "b3"}

@@ -28,7 +28,7 @@ def zookeeper(offset=-1, ephemeral=True, brokers=("1", "2", "5")):
 
 
 def test_a_broker_may_run_plain_before_the_copy():
-    assert revert_conditions.under_kraft(zookeeper()) is None
+    assert revert_conditions.check_under_kraft(zookeeper()) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_broker_may_run_plain_before_the_copy():
     ],
 )
 def test_no_broker_may_run_plain_under_kraft(seen, why):
-    assert why in revert_conditions.under_kraft(seen)
+    assert why in revert_conditions.check_under_kraft(seen)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_no_broker_may_run_plain_under_kraft(seen, why):
     ],
 )
 def test_the_copy_may_begin_once_every_live_broker_is_registered(registered, alive, safe):
-    assert (revert_conditions.copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
+    assert (revert_conditions.check_copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
 
 
 @pytest.mark.parametrize("state", ["PRE_MIGRATION", "POST_MIGRATION", "NONE", None])
 def test_a_broker_reverts_to_migration_mode_only_in_state_migration(state):
-    assert revert_conditions.under_final("MIGRATION") is None
-    assert str(state) in revert_conditions.under_final(state)
+    assert revert_conditions.check_under_final("MIGRATION") is None
+    assert str(state) in revert_conditions.check_under_final(state)
 
 
 def test_kinds_of_restart_that_revert_automatically():
@@ -92,24 +92,24 @@ def with_restart(facts, host, **node_restart):
 
 def test_a_restart_without_outcome_is_unfinished():
     facts = recorded.facts("brokers_joining_1")
-    assert phase.unfinished(facts) == []
-    assert phase.unfinished(with_restart(facts, "b1")) == ["b1"]
-    assert phase.unfinished(with_restart(facts, "b1", outcome="done")) == []
+    assert phase.find_unfinished(facts) == []
+    assert phase.find_unfinished(with_restart(facts, "b1")) == ["b1"]
+    assert phase.find_unfinished(with_restart(facts, "b1", outcome="done")) == []
 
 
 def test_a_failed_restart_is_unfinished_while_its_broker_is_down():
     facts = with_restart(recorded.facts("brokers_joining_1"), "b1", outcome="failed")
-    assert phase.unfinished(facts) == []
-    assert phase.unfinished(recorded.down(facts, "b1")) == ["b1"]
+    assert phase.find_unfinished(facts) == []
+    assert phase.find_unfinished(recorded.down(facts, "b1")) == ["b1"]
 
 
 def test_a_masked_or_starting_controller_is_not_unfinished():
     facts = with_restart(recorded.facts("controllers_ready"), "c1", kind="controller")
-    assert phase.unfinished(facts) == []
+    assert phase.find_unfinished(facts) == []
     facts = with_restart(facts, "c1", kind="controller_final")
-    assert phase.unfinished(facts) == ["c1"]
+    assert phase.find_unfinished(facts) == ["c1"]
     facts["nodes"]["c1"]["service"]["masked"] = True
-    assert phase.unfinished(facts) == []
+    assert phase.find_unfinished(facts) == []
 
 
 def registered_plain(name):
@@ -123,15 +123,15 @@ def registered_plain(name):
 
 @pytest.mark.parametrize("name", ["brokers_joining_1", "brokers_joining_2"])
 def test_brokers_that_reverted_are_left_registered(name):
-    assert phase.left_registered(recorded.facts(name)) == []
+    assert phase.find_left_registered(recorded.facts(name)) == []
     facts, ids = registered_plain(name)
-    assert ids and phase.left_registered(facts) == ids
+    assert ids and phase.find_left_registered(facts) == ids
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 7
-    assert phase.left_registered(facts) == []
+    assert phase.find_left_registered(facts) == []
 
 
 def test_a_broker_whose_file_has_migration_mode_keeps_its_registration():
     facts, ids = registered_plain("brokers_joining_1")
     host = next(host for host, node in facts["nodes"].items() if node["node_id"] == ids[0])
     facts["nodes"][host]["next"] = "zk_migration"
-    assert phase.left_registered(facts) == []
+    assert phase.find_left_registered(facts) == []

@@ -27,22 +27,22 @@ def left(name="dual_write", hosts=("b3",), **running):
         without[host]["running"] = mode
     ids = {node["node_id"] for node in nodes.values() if node["role"] == "broker"}
     topics = facts["topics"]
-    topics["brokers"] = {one: at for one, at in topics["brokers"].items() if int(one) not in ids}
+    topics["brokers"] = {broker: at for broker, at in topics["brokers"].items() if int(broker) not in ids}
     for numbers in topics["partitions"].values():
-        for one in numbers.values():
-            one["isr"] = [broker for broker in one["isr"] if broker not in ids]
-            one["leader"] = one["isr"][0] if one["isr"] else -1
-    return excluded.without(facts, without)
+        for partition in numbers.values():
+            partition["isr"] = [broker for broker in partition["isr"] if broker not in ids]
+            partition["leader"] = partition["isr"][0] if partition["isr"] else -1
+    return excluded.drop_excluded(facts, without)
 
 
 def refused(facts, direction="back"):
-    return excluded.refused(facts, phase.detect(facts), direction)
+    return excluded.refusal(facts, phase.detect(facts), direction)
 
 
 def test_without_excluded_hosts_the_facts_are_unchanged():
     facts = recorded.facts("dual_write")
-    assert refused(excluded.without(facts, {})) is None
-    assert excluded.without(facts, {})["topics"] is facts["topics"]
+    assert refused(excluded.drop_excluded(facts, {})) is None
+    assert excluded.drop_excluded(facts, {})["topics"] is facts["topics"]
 
 
 def test_the_phase_is_that_of_the_other_hosts():
@@ -77,7 +77,7 @@ def test_an_excluded_broker_must_not_be_registered():
     facts["topics"]["brokers"]["3"] = "b3:9092"
     known = set(map(int, facts["topics"]["brokers"])) - set(phase.broker_ids(facts))
     numbers = ", ".join(map(str, sorted(known)))
-    assert message_ids.at_end(refused(facts)) == (
+    assert message_ids.move_to_end(refused(facts)) == (
         f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends "
         "(QS-ROLLBACK-002)"
     )
@@ -87,8 +87,8 @@ def test_replicas_on_excluded_hosts_do_not_count():
     facts = left()
     brokers = phase.broker_ids(facts)
     assert cluster_health.troubles(facts["topics"], {}, brokers) == []
-    partitions = [one for numbers in facts["topics"]["partitions"].values() for one in numbers.values()]
-    assert partitions and all(set(one["replicas"]) <= set(brokers) for one in partitions)
+    partitions = [partition for numbers in facts["topics"]["partitions"].values() for partition in numbers.values()]
+    assert partitions and all(set(partition["replicas"]) <= set(brokers) for partition in partitions)
 
 
 def test_a_partition_only_on_excluded_hosts_does_not_count():
@@ -96,7 +96,7 @@ def test_a_partition_only_on_excluded_hosts_does_not_count():
     node = facts["nodes"].pop("b3")
     alone = {"leader": -1, "isr": [node["node_id"]], "replicas": [node["node_id"]]}
     facts["topics"]["partitions"] = {"alone": {"0": alone}}
-    assert excluded.without(facts, {"b3": node})["topics"]["partitions"] == {}
+    assert excluded.drop_excluded(facts, {"b3": node})["topics"]["partitions"] == {}
 
 
 def test_a_last_in_sync_replica_keeps_its_broker_up():
@@ -107,9 +107,11 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
         "two": {"0": {"leader": first, "isr": [first], "replicas": [first, node["node_id"]]}},
         "one": {"0": {"leader": second, "isr": [second], "replicas": [second]}},
     }
-    topics = excluded.without(facts, {"b3": node})["topics"]
+    topics = excluded.drop_excluded(facts, {"b3": node})["topics"]
     reason = f"1 partition has its last in-sync replica on broker {first}: two-0 (QS-GATE-005)"
-    assert cluster_health.last_in_sync(topics) == [reason] and cluster_health.last_in_sync(topics, second) == []
+    assert (
+        cluster_health.find_last_in_sync(topics) == [reason] and cluster_health.find_last_in_sync(topics, second) == []
+    )
     assert reason in cluster_health.troubles(topics, {}, [first, second], stop=first)
     assert cluster_health.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []
 
@@ -131,18 +133,18 @@ def test_an_excluded_controller_counts_as_having_voted_for_every_change(hosts, d
     if not hosts:  # the third controller lacks the change too
         facts["nodes"]["c3"] = {"role": "controller", "metadata_log": {"log_end_offset": 101}}
         facts["excluded"] = {}
-    assert (rollback.undrained(facts) is None) is drained
+    assert (rollback.check_drained(facts) is None) is drained
 
 
 def test_returning_hosts_get_advice():
     host = {"b3": {"role": "broker", "config_file": "/srv/conf/broker.properties", "state": "/srv/state/x"}}
     controller = {"c3": {"role": "controller", "config_file": "/srv/conf/quorum.properties", "log_dir": "/srv/log"}}
-    assert excluded.returning({**controller, **host}, "zk") == [
+    assert excluded.explain_return({**controller, **host}, "zk") == [
         "b3 was excluded: before it starts, replace /srv/conf/broker.properties by "
         "/srv/state/x/configs/broker.properties.before-zk_migration, if that file exists",
         "c3 was excluded: before it starts, empty /srv/log and remove /srv/conf/quorum.properties: it has the old "
         "quorum's log",
     ]
-    assert excluded.returning(host, "hybrid") == [
+    assert excluded.explain_return(host, "hybrid") == [
         "b3 was excluded: start it in the mode of its file, and the next run includes it"
     ]

@@ -48,31 +48,33 @@ def topic(**partitions):
     ],
 )
 def test_znodes_that_are_not_restored(path):
-    assert restore_plan.restored(node(path, {}), None) is None
+    assert restore_plan.plan_write(node(path, {}), None) is None
 
 
 def test_a_missing_znode_is_made_with_its_acl():
-    write = restore_plan.restored(node("/config/topics/orders", {"version": 1, "config": {}}), None)
+    write = restore_plan.plan_write(node("/config/topics/orders", {"version": 1, "config": {}}), None)
     assert write.acl == ACL and write.kind == "topic_config"
-    assert restore_plan.restored(node("/admin", None), None).data is None
-    assert restore_plan.restored(node("/anything", b"x", owner=5), None) is None, "ephemeral"
+    assert restore_plan.plan_write(node("/admin", None), None).data is None
+    assert restore_plan.plan_write(node("/anything", b"x", owner=5), None) is None, "ephemeral"
 
 
 def test_a_config_gets_missing_keys_and_keeps_its_own():
     path = "/config/users/ann"
     saved = {"version": 1, "config": {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "1"}}
-    write = restore_plan.restored(node(path, saved), node(path, {"version": 1, "config": {"producer_byte_rate": "9"}}))
+    write = restore_plan.plan_write(
+        node(path, saved), node(path, {"version": 1, "config": {"producer_byte_rate": "9"}})
+    )
     assert write.acl is None
     assert written(write)["config"] == {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "9"}
-    assert restore_plan.restored(node(path, saved), node(path, saved)) is None
+    assert restore_plan.plan_write(node(path, saved), node(path, saved)) is None
 
 
 def test_a_topic_gets_missing_partitions():
     path = "/brokers/topics/orders"
     saved, live = topic(p0=[1], p1=[2]), topic(p0=[3])
-    assert written(restore_plan.restored(node(path, saved), node(path, live)))["partitions"] == {"0": [3], "1": [2]}
+    assert written(restore_plan.plan_write(node(path, saved), node(path, live)))["partitions"] == {"0": [3], "1": [2]}
     other = {**live, "topic_id": OTHER}
-    assert restore_plan.restored(node(path, saved), node(path, other)) is None, (
+    assert restore_plan.plan_write(node(path, saved), node(path, other)) is None, (
         "a topic with another id is another topic"
     )
 
@@ -82,18 +84,18 @@ def test_an_acl_gets_missing_entries():
     first = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
     second = {**first, "principal": "User:b"}
     live = node(path, {"version": 1, "acls": [second]})
-    write = restore_plan.restored(node(path, {"version": 1, "acls": [first]}), live)
+    write = restore_plan.plan_write(node(path, {"version": 1, "acls": [first]}), live)
     assert written(write)["acls"] == [second, first]
     saved = node(path, {"version": 1, "acls": [{**first, "permissionType": "ALLOW", "operation": "READ"}]})
     live = node(path, {"version": 1, "acls": [first]})
-    assert restore_plan.restored(saved, live) is None, "the same entry in another spelling"
+    assert restore_plan.plan_write(saved, live) is None, "the same entry in another spelling"
 
 
 def test_every_other_znode_keeps_its_value():
     path = "/latest_producer_id_block"
-    assert restore_plan.restored(node(path, {"block_end": "1"}), node(path, b"")) is None
+    assert restore_plan.plan_write(node(path, {"block_end": "1"}), node(path, b"")) is None
     with pytest.raises(znodes.ZnodeError, match="/config/topics/t: is not JSON"):
-        restore_plan.restored(node("/config/topics/t", {"version": 1, "config": {}}), node("/config/topics/t", b"{"))
+        restore_plan.plan_write(node("/config/topics/t", {"version": 1, "config": {}}), node("/config/topics/t", b"{"))
 
 
 # Leaders -------------------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def state(leader=1, epoch=5, isr=(1, 2, 3)):
 
 def of(*replicas, assigned=(1, 2, 3), saved=None, live=None, topic_id=ID):
     logs = [Replica(broker, log[3] if len(log) > 3 else ID, *log[:3]) for broker, log in replicas]
-    return written(restore_plan.state(STATE, assigned, topic_id, saved, live, logs, 40))
+    return written(restore_plan.plan_state(STATE, assigned, topic_id, saved, live, logs, 40))
 
 
 @pytest.mark.parametrize(
@@ -140,14 +142,14 @@ def test_a_partition_without_a_log_keeps_its_in_sync_replicas():
 
 
 def test_a_state_is_made_with_its_saved_acl():
-    made = restore_plan.state(STATE, [1], ID, state(), None, [], 1)
+    made = restore_plan.plan_state(STATE, [1], ID, state(), None, [], 1)
     assert made.acl == ACL and made.path == STATE
-    assert restore_plan.state(STATE, [1], ID, state(), state(), [], 1).acl is None
+    assert restore_plan.plan_state(STATE, [1], ID, state(), state(), [], 1).acl is None
 
 
 def test_epoch_above_all_epochs():
-    assert restore_plan.epoch_above([3, None, 41, 7]) == 42
-    assert restore_plan.epoch_above([]) == 1
+    assert restore_plan.choose_epoch([3, None, 41, 7]) == 42
+    assert restore_plan.choose_epoch([]) == 1
 
 
 @pytest.mark.parametrize(
@@ -161,8 +163,11 @@ def test_epoch_above_all_epochs():
     ],
 )
 def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
-    replicas = {number: [Replica(broker, one, 1, 1, 1) for broker, one in brokers] for number, brokers in logs.items()}
-    assert restore_plan.from_disks(topic_id, known, replicas) == partitions
+    replicas = {
+        number: [Replica(broker, own_topic_id, 1, 1, 1) for broker, own_topic_id in brokers]
+        for number, brokers in logs.items()
+    }
+    assert restore_plan.partitions_from_disks(topic_id, known, replicas) == partitions
 
 
 # When a restore may begin --------------------------------------------------------------------------------------------
@@ -170,27 +175,29 @@ def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
 
 def at_rest():
     facts = copy.deepcopy(recorded.facts("controllers_ready"))
-    for one in facts["nodes"].values():
-        one.update(running=None, service={**one["service"], "active": False, "masked": True})
+    for node_facts in facts["nodes"].values():
+        node_facts.update(running=None, service={**node_facts["service"], "active": False, "masked": True})
     facts["zookeeper"]["broker_ids"] = {}
     return facts
 
 
 def test_a_restore_may_begin_once_every_node_is_stopped():
     facts = at_rest()
-    assert restore_plan.not_at_rest(facts) == restore_plan.registered(facts) == []
+    assert restore_plan.check_at_rest(facts) == restore_plan.describe_registered(facts) == []
     facts["zookeeper"]["broker_ids"] = {"5": {}}
-    assert restore_plan.registered(facts) == ["brokers are registered in ZooKeeper: 5"]
+    assert restore_plan.describe_registered(facts) == ["brokers are registered in ZooKeeper: 5"]
 
 
 def test_a_live_broker_outside_the_inventory_is_a_reason():
     facts = at_rest()
     known = phase.broker_ids(facts)
-    facts["zookeeper"]["broker_ids"] = {str(one): {} for one in known}
-    assert restore_plan.unlisted_brokers(facts) is None
+    facts["zookeeper"]["broker_ids"] = {str(broker): {} for broker in known}
+    assert restore_plan.check_brokers_listed(facts) is None
     facts["zookeeper"]["broker_ids"].update({"12": {}, "7": {}})
-    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restore_plan.unlisted_brokers(facts)
-    assert restore_plan.unread([[1, 2], [2, 9], [9, 1]], [1, 2]) == {9: 2}
+    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restore_plan.check_brokers_listed(
+        facts
+    )
+    assert restore_plan.count_unread([[1, 2], [2, 9], [9, 1]], [1, 2]) == {9: 2}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +213,7 @@ def test_a_live_broker_outside_the_inventory_is_a_reason():
 def test_a_running_or_unmasked_node_is_a_reason(change, reason):
     facts = at_rest()
     change(facts)
-    assert any(reason in one for one in restore_plan.not_at_rest(facts)), restore_plan.not_at_rest(facts)
+    assert any(reason in trouble for trouble in restore_plan.check_at_rest(facts)), restore_plan.check_at_rest(facts)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +226,7 @@ def test_a_running_or_unmasked_node_is_a_reason(change, reason):
     ],
 )
 def test_phases_in_which_a_restore_is_rejected(name, reason):
-    refused = restore_plan.refused(recorded.facts(name))
+    refused = restore_plan.refusal(recorded.facts(name))
     assert refused is None if reason is None else reason in refused
 
 
@@ -234,21 +241,21 @@ def at_rest_unmasked():
 def test_a_restore_that_left_a_broker_masked_is_needed():
     facts = at_rest_unmasked()
     detected = phase.PhaseResult(phase.HYBRID, [], [], [])
-    assert not restore_plan.needed(facts, detected, 0)
+    assert not restore_plan.is_needed(facts, detected, 0)
     facts["nodes"]["b1"]["service"]["masked"] = True
-    assert restore_plan.needed(facts, detected, 0)
+    assert restore_plan.is_needed(facts, detected, 0)
 
 
 def test_an_interrupted_restore_is_needed_and_a_complete_one_is_not():
     def detected(where, *todo):
-        steps = [{"step": "brokers plain", "done": True}, *({"step": one, "done": False} for one in todo)]
+        steps = [{"step": "brokers plain", "done": True}, *({"step": step, "done": False} for step in todo)]
         steps.append({"step": "controllers wiped", "done": False})
         return phase.PhaseResult(where, [], [], steps)
 
-    assert not restore_plan.needed(at_rest_unmasked(), detected(phase.REVERTING), 0)
-    assert restore_plan.needed(at_rest_unmasked(), detected(phase.REVERTING), 1)
-    assert restore_plan.needed(at_rest_unmasked(), detected(phase.REVERTING, "/migration gone"), 0)
-    assert restore_plan.needed(at_rest_unmasked(), detected(phase.UNKNOWN), 1) and not restore_plan.needed(
+    assert not restore_plan.is_needed(at_rest_unmasked(), detected(phase.REVERTING), 0)
+    assert restore_plan.is_needed(at_rest_unmasked(), detected(phase.REVERTING), 1)
+    assert restore_plan.is_needed(at_rest_unmasked(), detected(phase.REVERTING, "/migration gone"), 0)
+    assert restore_plan.is_needed(at_rest_unmasked(), detected(phase.UNKNOWN), 1) and not restore_plan.is_needed(
         at_rest_unmasked(), detected(phase.HYBRID), 0
     )
 
@@ -261,20 +268,20 @@ def test_users_and_permissions_that_come_back_are_named_without_their_secrets():
     user = node(
         "/config/users/ann%40x", {"version": 1, "config": {"SCRAM-SHA-512": "salt=s1", "producer_byte_rate": "1"}}
     )
-    assert restore_plan.revived(user, None) == ["SCRAM-SHA-512 credential of user ann@x"]
+    assert restore_plan.find_revived(user, None) == ["SCRAM-SHA-512 credential of user ann@x"]
     other = node(user.path, {"version": 1, "config": {"SCRAM-SHA-512": "salt=s2"}})
-    assert restore_plan.revived(user, other) == [], "it keeps the present one"
+    assert restore_plan.find_revived(user, other) == [], "it keeps the present one"
     acl = node("/kafka-acl/Topic/orders", {"version": 1, "acls": [entry("User:a"), entry("User:b")]})
     now = node(acl.path, {"version": 1, "acls": [entry("User:b")]})
-    assert restore_plan.revived(acl, now) == ["ALLOW READ on Topic orders for User:a from host *"]
+    assert restore_plan.find_revived(acl, now) == ["ALLOW READ on Topic orders for User:a from host *"]
     prefixed = node("/kafka-acl-extended/prefixed/Group/a/b", {"version": 1, "acls": [entry("User:c")]})
-    assert restore_plan.revived(prefixed, None) == ["ALLOW READ on prefixed Group a/b for User:c from host *"]
+    assert restore_plan.find_revived(prefixed, None) == ["ALLOW READ on prefixed Group a/b for User:c from host *"]
     times = {"issueTimestamp": 1, "maxTimestamp": 2, "expiryTimestamp": 3}
     value = {"version": 1, "owner": "User:d", "tokenId": "t1", "renewers": [], **times}
     token = node("/delegation_token/tokens/t1", value)
-    assert restore_plan.revived(token, None) == ["delegation token t1 of User:d"]
-    assert restore_plan.revived(token, token) == []
-    assert restore_plan.revived(node("/config/topics/orders", {"version": 1, "config": {}}), None) == []
+    assert restore_plan.find_revived(token, None) == ["delegation token t1 of User:d"]
+    assert restore_plan.find_revived(token, token) == []
+    assert restore_plan.find_revived(node("/config/topics/orders", {"version": 1, "config": {}}), None) == []
 
 
 def test_a_changed_list_needs_another_token():

@@ -18,7 +18,7 @@ CLUSTER = "cluster"
 
 def refused(name, target="zk"):
     facts = recorded.facts(name)
-    return rollback.refused(facts, phase.detect(facts), target)
+    return rollback.refusal(facts, phase.detect(facts), target)
 
 
 def locked(facts, direction, **more):
@@ -53,17 +53,17 @@ def test_an_unknown_target_is_rejected():
 
 def test_controllers_masked_by_a_migration_need_a_restore():
     facts = locked(recorded.facts("reverting_controllers_down"), run_lock.FORWARD)
-    reason = rollback.refused(facts, phase.detect(facts), "zk")
+    reason = rollback.refusal(facts, phase.detect(facts), "zk")
     assert "not by a rollback" in reason and "restore_zookeeper" in reason
     for direction in (run_lock.BACK, run_lock.RESTORE):
         facts = locked(recorded.facts("reverting_brokers_plain"), direction)
-        assert rollback.refused(facts, phase.detect(facts), "zk") is None
+        assert rollback.refusal(facts, phase.detect(facts), "zk") is None
 
 
 def test_idle_where_nothing_is_to_be_rolled_back():
     def idle(name, target):
         facts = recorded.facts(name)
-        return rollback.idle(facts, phase.detect(facts), target)
+        return rollback.is_idle(facts, phase.detect(facts), target)
 
     assert idle("zk", "zk") and idle("hybrid", "hybrid")
     assert not idle("controllers_ready", "zk") and not idle("dual_write", "hybrid")
@@ -71,8 +71,8 @@ def test_idle_where_nothing_is_to_be_rolled_back():
 
 
 def test_traces_of_a_migration():
-    assert rollback.traces(recorded.facts("zk")) == []
-    traces = "; ".join(rollback.traces(recorded.facts("reverting_controllers_down")))
+    assert rollback.find_traces(recorded.facts("zk")) == []
+    traces = "; ".join(rollback.find_traces(recorded.facts("reverting_controllers_down")))
     for text in (
         "/migration exists",
         "/controller is KRaft's",
@@ -87,7 +87,7 @@ def test_to_do_lists_the_steps_that_are_not_done():
     steps = phase.RevertStep
 
     def left(name, through):
-        return rollback.to_do(phase.detect(recorded.facts(name)), through)
+        return rollback.check_steps_done(phase.detect(recorded.facts(name)), through)
 
     assert left("reverting_brokers_plain", steps.BROKERS_PLAIN) == []
     assert left("reverting_migration_gone", steps.MIGRATION_GONE) == []
@@ -103,7 +103,7 @@ def test_an_interrupted_rollback_is_unfinished_until_it_reaches_its_target():
     def target(name, kind="hybrid", **more):
         facts = locked(recorded.facts(name), run_lock.BACK, **more)
         facts["nodes"]["b2"]["node_restart"] = {"kind": kind, "run": "r0", "outcome": "done"}
-        return rollback.unfinished_target(facts, phase.detect(facts))
+        return rollback.find_unfinished_target(facts, phase.detect(facts))
 
     for ended in ({"closed": False}, {"closed": True, "how": "Restart the broker"}):
         assert target("dual_write", target="zk", **ended) == "zk"
@@ -118,7 +118,7 @@ def test_an_interrupted_rollback_is_unfinished_until_it_reaches_its_target():
 def test_a_rollback_interrupted_before_its_last_gate_is_unproved():
     def unproved(name, direction=run_lock.BACK, **more):
         facts = locked(recorded.facts(name), direction, **more)
-        return rollback.unproved(facts, phase.detect(facts), "r2")
+        return rollback.is_unproved(facts, phase.detect(facts), "r2")
 
     for ended in ({"closed": False}, {"closed": True, "how": "Gate after_revert"}):
         assert unproved("zk", target="zk", **ended)
@@ -128,26 +128,26 @@ def test_a_rollback_interrupted_before_its_last_gate_is_unproved():
         assert not unproved("zk", run_lock.FORWARD, **ended)
     assert not unproved("zk", target="zk", closed=True, how="ok")
     facts = recorded.facts("zk")
-    assert not rollback.unproved(facts, phase.detect(facts))
+    assert not rollback.is_unproved(facts, phase.detect(facts))
 
 
 def test_a_fenced_controller_is_a_trace_of_a_migration():
     facts = recorded.facts("zk")
     facts["zookeeper"]["controller_epoch"]["mzxid"] = facts["zookeeper"]["controller"]["czxid"] + 1
-    (trace,) = rollback.traces(facts)
-    assert "can write nothing" in trace and not rollback.idle(facts, phase.detect(facts), "zk")
+    (trace,) = rollback.find_traces(facts)
+    assert "can write nothing" in trace and not rollback.is_idle(facts, phase.detect(facts), "zk")
 
 
 def test_a_kraft_controller_that_runs_or_may_start_blocks_zookeepers_controller():
-    assert rollback.not_at_rest(recorded.facts("reverting_controllers_down")) == []
+    assert rollback.check_at_rest(recorded.facts("reverting_controllers_down")) == []
     facts = recorded.facts("reverting_controllers_down")
     host = next(iter(phase.controllers(facts)))
     facts["nodes"][host]["service"]["masked"] = False
-    assert "is not masked" in rollback.not_at_rest(facts)[0]
+    assert "is not masked" in rollback.check_at_rest(facts)[0]
     facts["nodes"][host]["service"]["active"] = True
-    assert rollback.not_at_rest(facts)[0].endswith(f"of {host} runs (QS-COPY-004)")
+    assert rollback.check_at_rest(facts)[0].endswith(f"of {host} runs (QS-COPY-004)")
     facts["zookeeper"] = {"reached": False, "error": "no quorum"}
-    assert rollback.not_at_rest(facts)[-1] == "ZooKeeper could not be read: no quorum (QS-PHASE-001)"
+    assert rollback.check_at_rest(facts)[-1] == "ZooKeeper could not be read: no quorum (QS-PHASE-001)"
 
 
 def stopped(mirrored, *logs):
@@ -177,17 +177,17 @@ def stopped(mirrored, *logs):
     ],
 )
 def test_undrained_where_zookeeper_lacks_a_committed_change(mirrored, logs, lacking):
-    reason = rollback.undrained(stopped(mirrored, *logs))
+    reason = rollback.check_drained(stopped(mirrored, *logs))
     assert bool(reason) == lacking, reason
 
 
 def test_undrained_where_a_log_or_the_offset_is_unknown():
     facts = stopped(99, (100, 99), (100, 99), (100, 99))
     next(iter(phase.controllers(facts).values()))["metadata_log"] = {"error": "torn"}
-    assert "could not be read" in rollback.undrained(facts)
+    assert "could not be read" in rollback.check_drained(facts)
     facts = stopped(None, (100, 99), (100, 99), (100, 99))
-    assert "/migration does not exist" in rollback.undrained(facts)
-    assert rollback.undrained(recorded.facts("reverting_controller_elected")) is None
+    assert "/migration does not exist" in rollback.check_drained(facts)
+    assert rollback.check_drained(recorded.facts("reverting_controller_elected")) is None
 
 
 def migration_znodes(epoch, exists=True, ephemeral=False, migration=True, since=0):
@@ -240,13 +240,13 @@ def test_versions_behind_the_partition_epochs():
     partitions = {number: {"version": version} for number, version in versions.items()}
     topics = {"topics": {"orders": {"topic_id": "id", "partitions": partitions}, "made.since": {"partitions": {}}}}
     epochs = {"orders": {"topic_id": "id", "epochs": {"0": 6, "1": 7, "2": 8, "3": 5}}}
-    assert rollback.versions_behind(topics, epochs) == {"/brokers/topics/orders/partitions/0/state": 6}
+    assert rollback.find_versions_behind(topics, epochs) == {"/brokers/topics/orders/partitions/0/state": 6}
     epochs["orders"]["topic_id"] = "of a deleted topic"
-    assert rollback.versions_behind(topics, epochs) == {} == rollback.versions_behind(topics, {})
+    assert rollback.find_versions_behind(topics, epochs) == {} == rollback.find_versions_behind(topics, {})
 
 
 def test_a_rollback_needs_zookeeper():
     facts = recorded.facts("dual_write")
     facts["zookeeper"] = {"reached": False, "error": "z1:2181: connection refused"}
-    reason = rollback.impossible(facts, phase.detect(facts), "zk")
+    reason = rollback.explain_impossible(facts, phase.detect(facts), "zk")
     assert reason.startswith("ZooKeeper could not be read: z1:2181: connection refused. A rollback needs ZooKeeper")

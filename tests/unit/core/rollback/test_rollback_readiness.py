@@ -55,8 +55,8 @@ def test_a_broker_formatted_during_the_migration_blocks_a_rollback_to_zookeeper(
     reason = obstacles(facts)
     assert f"meta.properties of b2 has version=1 in {path}," in reason and f"broker.id={number}" in reason
     assert detected(facts).targets == ("hybrid", "zk")
-    assert rollback.refused(facts, phase.detect(facts), rollback.ZK) == reason
-    assert rollback.refused(facts, phase.detect(facts), rollback.HYBRID) is None
+    assert rollback.refusal(facts, phase.detect(facts), rollback.ZK) == reason
+    assert rollback.refusal(facts, phase.detect(facts), rollback.HYBRID) is None
 
 
 def test_unreadable_zookeeper_is_an_obstacle():
@@ -76,7 +76,7 @@ def test_zookeeper_more_than_a_minute_behind_is_an_obstacle():
 def test_to_be_written_names_the_active_controller():
     facts = recorded.facts("dual_write")
     leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
-    advice = rollback_readiness.to_be_written(facts)
+    advice = rollback_readiness.suggest_writes(facts)
     assert f"the active controller, {leader}, why" in advice
     assert advice.endswith("If it reports BadVersion for /migration, restart that controller: " + COMMAND)
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 1
@@ -85,7 +85,7 @@ def test_to_be_written_names_the_active_controller():
 
 @pytest.mark.parametrize("quorum", [{}, {"reached": False, "error": "no leader"}, {"reached": True, "leader_id": 7}])
 def test_to_be_written_while_the_active_controller_is_unknown(quorum):
-    advice = rollback_readiness.to_be_written({**recorded.facts("dual_write"), "quorum": quorum})
+    advice = rollback_readiness.suggest_writes({**recorded.facts("dual_write"), "quorum": quorum})
     assert "the active controller why" in advice and advice.endswith("restart that controller")
 
 

@@ -65,7 +65,7 @@ def test_runs_have_their_user_host_and_end(nodes):
     first, second = history.runs(nodes, CLUSTER)
     assert (first.run, first.user, first.host, first.direction) == (FIRST, "ann", "ops1", "forward")
     assert (first.since, first.ended_at, first.how) == (100, 140, "Restart the broker")
-    assert [(one.host, one.outcome) for one in first.node_restarts] == [("b2", "failed")]
+    assert [(restart.host, restart.outcome) for restart in first.node_restarts] == [("b2", "failed")]
     assert second.over == FIRST and second.how is None
 
 
@@ -102,15 +102,15 @@ def test_no_journal_gives_no_run():
 
 def test_journals_that_agree_with_the_hosts_give_no_doubt(nodes):
     events = [{"t": 220, "host": "b2", "node_restart": f"{SECOND}/zk_migration/b2", "outcome": "done"}]
-    assert history.contradictions(nodes, CLUSTER, events) == []
-    assert history.contradictions({"b1": {"reached": False, "journals": None}}, CLUSTER, []) == []
+    assert history.find_contradictions(nodes, CLUSTER, events) == []
+    assert history.find_contradictions({"b1": {"reached": False, "journals": None}}, CLUSTER, []) == []
 
 
 def test_contradictions_between_journals_and_hosts(nodes):
     def doubts(change, events=()):
         changed = copy.deepcopy(nodes)
         change(changed["b2"])
-        texts = history.contradictions(changed, CLUSTER, events)
+        texts = history.find_contradictions(changed, CLUSTER, events)
         assert all(text.endswith(RELY) for text in texts)
         return [text[: -len(RELY)] for text in texts]
 

@@ -48,7 +48,7 @@ def test_the_reason_names_the_python_and_the_way_out(output, stderr, said):
     ],
 )
 def test_a_module_that_ran_keeps_its_own_message(result, expected):
-    assert module_start.not_started(result) is expected
+    assert module_start.is_not_started(result) is expected
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", f"{sys.version_info[0]}.{sys.version_info[1]}"])

@@ -22,8 +22,8 @@ def held(number=4, run="r4", closed=False, **more):
 
 def nodes(**run_locks):
     hosts = {"b3": {"node_id": 5}, "b1": {"node_id": 1}, "c1": {"node_id": 101}}
-    for host, one in run_locks.items():
-        hosts[host]["run_locks"] = {CLUSTER: one}
+    for host, lock in run_locks.items():
+        hosts[host]["run_locks"] = {CLUSTER: lock}
     return hosts
 
 
@@ -157,4 +157,4 @@ def test_status_line_of_the_newest_lock():
     ],
 )
 def test_processes_are_comparable_under_one_kernel_and_in_one_pid_namespace(other, same):
-    assert run_lock.comparable(PROCESS, other) is same
+    assert run_lock.are_comparable(PROCESS, other) is same

@@ -29,7 +29,9 @@ def ahead(name, target="", canary=None):
 )
 def test_steps_ahead_in_a_phase(name, first):
     names = [step.name for step in ahead(name)]
-    expected = [one for one in STEPS if name != "controllers_ready" or one not in ("before_controllers", "controller")]
+    expected = [
+        step for step in STEPS if name != "controllers_ready" or step not in ("before_controllers", "controller")
+    ]
     assert names == expected[expected.index(first) :]
 
 
@@ -93,9 +95,9 @@ def test_the_time_is_estimated_from_this_clusters_journals():
         *(admitted("zk_migration", 5), restarted("zk_migration", 400, outcome="reverted")),
         {"kind": "gate", "name": "after_copy"},
     ]
-    each = planning.each_s(events)
+    each = planning.average_s(events)
     assert each == {"zk_migration": 30, "controller": 13, "": (30 + 30 + 13) / 3}
-    assert planning.each_s(events[3:]) == {}
+    assert planning.average_s(events[3:]) == {}
     steps = ahead("zk")
     (joining,) = [step for step in steps if step.name == "zk_migration"]
     assert planning.step_s(joining, each) == 90 and planning.step_s(joining, {}) is None
@@ -126,16 +128,16 @@ def test_planned_and_real_time_of_the_restarts():
         restarted("zk_migration", 99, node_restart="r1/repair/b3"),  # a restart that an earlier run began
         restarted("kraft", 50, run="r0"),
     ]
-    took = planning.took(kept(each={"": 10.0, "zk_migration": 20.0}), events, "r1")
-    assert [one[:1] + one[2:] for one in took] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
+    took = planning.measure_took(kept(each={"": 10.0, "zk_migration": 20.0}), events, "r1")
+    assert [step[:1] + step[2:] for step in took] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
     assert planning_screen.took_lines(took, 301) == [
         "  bring up the controllers: planned 10 s, took 15 s",
         "  restart brokers in migration mode: planned 1 min 0 s for 3 restarts, took 57 s for 2",
         "  whole run, with gates and waits: 5 min 1 s",
     ]
-    (first, _second) = planning.took(kept(), events, "r1")
+    (first, _second) = planning.measure_took(kept(), events, "r1")
     assert planning_screen.took_lines([first], 1)[0] == "  bring up the controllers: no estimate, took 15 s"
-    assert planning.took(kept(), [], "r1") == []
+    assert planning.measure_took(kept(), [], "r1") == []
 
 
 def roll(*hosts, done=(), **reasons):
@@ -155,7 +157,7 @@ def roll(*hosts, done=(), **reasons):
     ],
 )
 def test_deviations_from_the_planned_order(now, reasons):
-    assert planning.deviations(["b1", "b2", "b3"], now) == reasons
+    assert planning.find_deviations(["b1", "b2", "b3"], now) == reasons
 
 
 def test_order_of_the_hosts_in_a_plan():

@@ -212,7 +212,7 @@ def lock(**values):
     ],
 )
 def test_what_the_phase_cannot_name_is_finished_first(newest, alive, text, playbook):
-    following = screen.after(phase.ZK, newest, alive)
+    following = screen.next_after_failure(phase.ZK, newest, alive)
     assert following.text.endswith(text) and following.playbook == playbook
 
 
@@ -229,7 +229,7 @@ def test_what_the_phase_cannot_name_is_finished_first(newest, alive, text, playb
     ],
 )
 def test_where_the_phase_names_the_next_step(newest, alive):
-    assert screen.after(phase.FINALIZED, newest, alive) is None
+    assert screen.next_after_failure(phase.FINALIZED, newest, alive) is None
 
 
 GIVEN = {"upgrade_to": "3.9.2"}
@@ -253,4 +253,4 @@ def test_the_command_that_repeats_an_interrupted_run_has_its_variables(newest, a
 
 @pytest.mark.parametrize("now", [phase.HYBRID, phase.DUAL_WRITE, phase.UNKNOWN, phase.REVERTING])
 def test_a_restart_that_failed_does_not_hide_the_next_step_of_a_migration(now):
-    assert screen.after(now, lock(), None) is None
+    assert screen.next_after_failure(now, lock(), None) is None

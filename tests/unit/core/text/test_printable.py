@@ -11,7 +11,7 @@ import unicodedata
 
 import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import all_visible, visible
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_all, escape_invisible
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import result, rules
 from quorumshift_spark.compare import compare
@@ -23,12 +23,14 @@ PAINTED = "User:x\x1b[2K\r\x1b[1A1200 comparisons agree\n\x9b2J\u202e"
 def test_no_character_that_controls_a_terminal_is_left():
     """By Unicode's own categories: control, format, line and paragraph separators."""
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    left = {char for char in visible(every) if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
+    left = {char for char in escape_invisible(every) if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
     assert not left
-    bidirectional = {char for char in visible(every) if unicodedata.bidirectional(char) in ("LRE", "RLE", "LRO", "RLO")}
+    bidirectional = {
+        char for char in escape_invisible(every) if unicodedata.bidirectional(char) in ("LRE", "RLE", "LRO", "RLO")
+    }
     assert not bidirectional
-    assert visible("zoë/日本") == "zoë/日本"
-    assert visible("a\nb", newlines=True) == "a\nb"
+    assert escape_invisible("zoë/日本") == "zoë/日本"
+    assert escape_invisible("a\nb", newlines=True) == "a\nb"
 
 
 def test_a_painted_principal_is_shown_as_text_in_all_that_a_job_writes(tmp_path):
@@ -42,12 +44,14 @@ def test_a_painted_principal_is_shown_as_text_in_all_that_a_job_writes(tmp_path)
     written = json.loads((tmp_path / result.NAME).read_text())
     rows = pq.read_table(tmp_path / result.DIFFERENCES).to_pylist()
     for text in (*written["reasons"], written["differences"][0]["text"], rows[0]["key"]):
-        assert text == visible(text) and "1200 comparisons agree" in text and "u001b" in text
+        assert text == escape_invisible(text) and "1200 comparisons agree" in text and "u001b" in text
     assert written["digest"] == result.digest(written)
     # A key stays JSON with the same meaning
     assert json.loads(rows[0]["key"]) == json.loads(acl.key)
 
 
 def test_lists_of_names_are_visible():
-    assert advice.shown([PAINTED]) == visible(PAINTED)
-    assert all_visible({PAINTED: [PAINTED, 1, None]}) == {visible(PAINTED): [visible(PAINTED), 1, None]}
+    assert advice.format_names([PAINTED]) == escape_invisible(PAINTED)
+    assert escape_all({PAINTED: [PAINTED, 1, None]}) == {
+        escape_invisible(PAINTED): [escape_invisible(PAINTED), 1, None]
+    }

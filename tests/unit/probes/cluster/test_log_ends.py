@@ -33,7 +33,7 @@ def ends(monkeypatch):
 
 def names(bound_s=0.5):
     connections = Connections((), None, None, None, None, 5)
-    return [partition.name for partition in log_ends.caught_up(HELD, NODES, connections, bound_s)]
+    return [partition.name for partition in log_ends.find_caught_up(HELD, NODES, connections, bound_s)]
 
 
 def test_replicas_that_reach_the_leaders_earlier_end_have_caught_up(ends):

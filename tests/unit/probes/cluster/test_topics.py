@@ -21,7 +21,7 @@ STALE = {"orders": {"0": partition([5, 2, 1]), "1": partition([5, 2, 1])}}
 
 
 def test_equal_views_do_not_differ():
-    merged = topics.merged(topics_facts(STALE), {"b1": STALE, "b3": STALE})
+    merged = topics.merge(topics_facts(STALE), {"b1": STALE, "b3": STALE})
     assert merged["partitions"] == STALE and merged["differ"] == {"hosts": ["b1", "b3"], "partitions": []}
     assert cluster_health.troubles(merged, {"orders": 2}, [1, 2, 5]) == []
 
@@ -29,7 +29,7 @@ def test_equal_views_do_not_differ():
 def test_worst_state_counts_whichever_broker_answered():
     true = {"orders": {"0": partition([5]), "1": partition([5, 2, 1], leader=-1)}}
     for answered in (STALE, true):
-        merged = topics.merged(topics_facts(answered), {"b1": true, "b3": STALE})
+        merged = topics.merge(topics_facts(answered), {"b1": true, "b3": STALE})
         assert merged["partitions"]["orders"]["0"]["isr"] == [5]
         assert merged["partitions"]["orders"]["1"]["leader"] == -1
         assert merged["differ"] == {"hosts": ["b1", "b3"], "partitions": ["orders-0"]}
@@ -42,5 +42,5 @@ def test_worst_state_counts_whichever_broker_answered():
 
 
 def test_topic_that_a_broker_does_not_know_yet_is_kept():
-    merged = topics.merged(topics_facts({"new": {"0": partition([5, 2, 1])}}), {"b1": {}, "b3": STALE})
+    merged = topics.merge(topics_facts({"new": {"0": partition([5, 2, 1])}}), {"b1": {}, "b3": STALE})
     assert merged["partitions"] == {"new": {"0": partition([5, 2, 1])}}

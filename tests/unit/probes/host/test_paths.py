@@ -42,7 +42,7 @@ def test_unreachable_targets_are_listed_with_the_reason(listening):
         {"kind": "controller", "to": "c1", "address": free()},
         {"kind": "zookeeper", "to": "z1", "address": "no-such-host.invalid:2181"},
     ]
-    unreachable = {one["to"]: (one["kind"], one["reason"]) for one in paths.check_connectivity(targets, 5)}
+    unreachable = {target["to"]: (target["kind"], target["reason"]) for target in paths.check_connectivity(targets, 5)}
     assert unreachable == {"c1": ("controller", "refused"), "z1": ("zookeeper", "dns")}
 
 

@@ -48,8 +48,8 @@ def test_running_version_of_the_command_line():
 
 def test_script_is_found_with_and_without_its_suffix(tmp_path):
     wanted = str(tmp_path / "kafka-storage.sh")
-    assert installation.tool(wanted) == wanted  # the message of its failure names it
+    assert installation.tool_path(wanted) == wanted  # the message of its failure names it
     (tmp_path / "kafka-storage").touch()
-    assert installation.tool(wanted) == str(tmp_path / "kafka-storage")
+    assert installation.tool_path(wanted) == str(tmp_path / "kafka-storage")
     (tmp_path / "kafka-storage.sh").touch()
-    assert installation.tool(wanted) == wanted
+    assert installation.tool_path(wanted) == wanted

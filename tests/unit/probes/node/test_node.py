@@ -16,7 +16,7 @@ def read(tmp_path):
     """The facts of a controller whose log directory is tmp_path/metadata by its inventory."""
 
     def facts(file="controller.properties"):
-        return node.facts("controller", str(tmp_path / file), "none", "key", "", "", str(tmp_path / "metadata"))
+        return node.collect("controller", str(tmp_path / file), "none", "key", "", "", str(tmp_path / "metadata"))
 
     (tmp_path / "metadata").mkdir()
     return facts
@@ -57,13 +57,13 @@ def test_directory_with_only_ignored_names_is_empty(read, tmp_path, name, empty)
 
 
 def test_limits_count_open_files_and_memory_maps(tmp_path):
-    before = node.limits(os.getpid())
+    before = node.read_limits(os.getpid())
     with open(tmp_path / "one", "w", encoding="ascii"):
-        after = node.limits(os.getpid())
+        after = node.read_limits(os.getpid())
     assert after["open_files"][0] == before["open_files"][0] + 1
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert after["open_files"][1] == soft and 0 < after["memory_maps"][0] < after["memory_maps"][1]
-    assert node.limits(0) is None
+    assert node.read_limits(0) is None
 
 
 def test_log_directory_is_in_use_while_the_process_locks_it(tmp_path):
@@ -75,11 +75,11 @@ def test_log_directory_is_in_use_while_the_process_locks_it(tmp_path):
         log_dirs = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
         return [log["in_use"] for log in log_dirs]
 
-    with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
+    with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as lock_file:
         with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:
-            fcntl.lockf(one, fcntl.LOCK_EX)
+            fcntl.lockf(lock_file, fcntl.LOCK_EX)
             fcntl.lockf(two, fcntl.LOCK_EX)
             assert in_use() == [True, True, False]
         assert in_use() == [True, False, False]
     assert in_use() == [None, None, None]
-    assert node.locks(0) is None
+    assert node.read_locks(0) is None

@@ -32,7 +32,7 @@ def log(tmp_path):
 
 
 def test_newest_error_has_its_exception_and_the_deepest_cause(log):
-    assert own_log.last_error(log, DOWN, ["changeit"]) == (
+    assert own_log.read_last_error(log, DOWN, ["changeit"]) == (
         "[2026-11-25 00:00:02,000] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$) "
         "java.lang.IllegalArgumentException: requirement failed: broker.id must not be greater than "
         "reserved.broker.max.id Caused by: java.io.IOException: keystore password ******** was incorrect"
@@ -40,13 +40,13 @@ def test_newest_error_has_its_exception_and_the_deepest_cause(log):
 
 
 def test_journal_has_the_reason_if_nothing_was_logged_since_the_start(log, monkeypatch):
-    monkeypatch.setattr(service, "journal", lambda _name: ["kafka: java: not found"])
+    monkeypatch.setattr(service, "read_journal", lambda _name: ["kafka: java: not found"])
     os.utime(log, (1000, 1000))
-    assert own_log.last_error(log, {**DOWN, "started_at": 2000.0}) == "kafka: java: not found"
-    assert own_log.last_error(log + ".absent", DOWN) == "kafka: java: not found"
-    assert own_log.last_error(log + ".absent", {**DOWN, "active": True}) is None
+    assert own_log.read_last_error(log, {**DOWN, "started_at": 2000.0}) == "kafka: java: not found"
+    assert own_log.read_last_error(log + ".absent", DOWN) == "kafka: java: not found"
+    assert own_log.read_last_error(log + ".absent", {**DOWN, "active": True}) is None
 
 
 def test_a_finding_quotes_the_error():
-    assert advice.own_words({"last_error": "ERROR no disk."}) == "; the last error in its log: ERROR no disk"
-    assert advice.own_words({}) == ""
+    assert advice.quote_last_error({"last_error": "ERROR no disk."}) == "; the last error in its log: ERROR no disk"
+    assert advice.quote_last_error({}) == ""

@@ -30,7 +30,7 @@ def write(tmp_path, monkeypatch):
 
 
 def gather(tmp_path, *names):
-    return replicas.gather([str(tmp_path / name) for name in names])
+    return replicas.collect([str(tmp_path / name) for name in names])
 
 
 def test_topic_is_listed_once_with_its_partitions(tmp_path, write):

@@ -23,6 +23,6 @@ def test_settings_of_file_and_jvm():
 
 def test_a_super_users_digest_can_be_compared_and_not_read():
     name = "DigestAuthenticationProvider.superDigest"
-    one, other = (zk_host.settings({name: f"super:{digest}"}, [])[name] for digest in ("abc", "abd"))
-    assert one != other and "abc" not in one
-    assert zk_host.settings({}, [f"-Dzookeeper.{name}=super:abc"]) == {name: one}
+    digest_of_first, other = (zk_host.settings({name: f"super:{digest}"}, [])[name] for digest in ("abc", "abd"))
+    assert digest_of_first != other and "abc" not in digest_of_first
+    assert zk_host.settings({}, [f"-Dzookeeper.{name}=super:abc"]) == {name: digest_of_first}

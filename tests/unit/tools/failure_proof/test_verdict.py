@@ -226,7 +226,7 @@ def test_a_tolerated_failure_leads_where_the_run_leads_without_it(world):
 
 def test_a_host_that_was_not_lost(world):
     journal = world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl"
-    lost = json.dumps({"name": "failed", "host": "b2", "reason": verdict.run_outcome.lost()})
+    lost = json.dumps({"name": "failed", "host": "b2", "reason": verdict.run_outcome.explain_lost()})
     journal.write_text(journal.read_text() + lost + "\n")
     assert found(world) == ["the journal says of b2 that it was lost"]
 
