@@ -269,7 +269,7 @@ class Evidence:
         )
 
     def is_of_another_log(self) -> bool:
-        """Whether KRaft took over /controller after the baseline: it is of a migration that was taken back."""
+        """Whether KRaft took over /controller after the baseline: it is of a migration that was rolled back."""
         of_zookeeper, kraft_since = self.baselines.get(_BASELINE_OF_ZOOKEEPER), self.kraft_since()
         return of_zookeeper is not None and kraft_since is not None and of_zookeeper["zxid"] < kraft_since
 

@@ -179,7 +179,7 @@ def test_a_topic_whose_deletion_is_pending_is_none_that_the_copy_must_have(tmp_p
             client.create(f"{znodes.CONFIG}/topics/{topic}", config, makepath=True)
         values = own_zk_server.read_values(str(home / "zookeeper" / "zoo.cfg"))
         known, before = zk_trees.read_newest(values), client.last_zxid
-        owns(client, 5)  # in a migration that was taken back, before the deletion
+        owns(client, 5)  # in a migration that was rolled back, before the deletion
         owns(client, -1)
         client.create(f"{znodes.DELETE_TOPICS}/pending", makepath=True)
         owns(client, 5)

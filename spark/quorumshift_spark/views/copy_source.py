@@ -91,7 +91,7 @@ class CopySource:
         for change in changes.get(f"{self._chroot}{znodes.CONTROLLER}", ()):
             epoch = (znodes.controller(change.data)["kraft_controller_epoch"] or 0) if change.data else None
             if epoch is not None and epoch <= 0:
-                taken = None  # ZooKeeper's controller again: what was before is of a migration that was taken back
+                taken = None  # ZooKeeper's controller again: what was before is of a migration that was rolled back
             elif epoch == copied.epoch and taken is None and change.zxid > self._before:
                 taken = change.zxid
         if taken is None:

@@ -90,7 +90,7 @@ GATES = {
     ),
     "before_revert": Gate(
         (CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, REVERTING),
-        "before a migration is taken back",
+        "before a migration is rolled back",
         _ZOOKEEPER_RULES,
         (METADATA_LOG, BASELINE),
         by_hand=(REVERTING,),
