@@ -190,12 +190,17 @@ def _member(world: World, host: str, **more: Any) -> dict[str, Any]:
         return {**NOT_A_MEMBER, **((world.state()["stubs"].get("members") or {}).get(host) or {})}
     with world.changing() as state:
         members = state["stubs"].setdefault("members", {})
-        members[host] = {**NOT_A_MEMBER, **members.get(host, {}), **more}
+        before = {**NOT_A_MEMBER, **members.get(host, {})}
+        # the record of a cut keeps the promotion that it led to
+        promoted = before["state"] in ensemble_cut.ACCEPTED or before.get("promoted", False)
+        members[host] = {**before, "promoted": promoted and more.get("state") != ensemble_cut.FENCED, **more}
         return dict(members[host])
 
 
 def _cut(member: dict[str, Any]) -> dict[str, Any]:
     own = {name: member[name] for name in ("state", "id", "rules", "verified")}
+    if member.get("promoted") or member["state"] in ensemble_cut.ACCEPTED:
+        own["promotion"] = {"zxids": {}}
     return {**own, "reason": "", "last": ZXID, "steps": [], "works": False, "brokers_lost": []}
 
 
