@@ -330,6 +330,15 @@ def end_group(process: subprocess.Popen) -> bool:
     return left
 
 
+def lower_priority(session: int) -> None:
+    """Give the processes of a session the lowest priority."""
+    with contextlib.suppress(ProcessLookupError):  # they have ended
+        os.setpriority(os.PRIO_PGRP, session, LOWEST_PRIORITY)
+    # sched(7): with autogroups, a nice value counts within a session alone, and the session has one of its own
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(LOWEST_PRIORITY), encoding="ascii")
+
+
 def read_junit(path: Path) -> dict[str, int] | None:
     """Return the sums of a JUnit XML file, None if the run ended before it was written."""
     if not path.exists():
@@ -382,8 +391,7 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
         start_new_session=True,
     )
     if step.beside:
-        with contextlib.suppress(ProcessLookupError):  # it has ended
-            os.setpriority(os.PRIO_PGRP, process.pid, LOWEST_PRIORITY)
+        lower_priority(process.pid)
     _running.append(process)
     reader = threading.Thread(target=_copy_output, args=(process.stdout, log, shown))
     reader.start()

@@ -80,7 +80,7 @@ seealso:
   - module: quorumshift.kafka.spark_facts
   - name: Preflight checks
     description: Each check by its id, with what it means and what to do.
-    link: https://github.com/quorumshift/kafka/blob/main/docs/runbook.md#preflight-checks
+    link: https://github.com/quorumshift/kafka/blob/main/docs/messages/README.md
   - name: ZooKeeper to KRaft migration
     description: Kafka's own description of the migration and of its reversal.
     link: https://kafka.apache.org/39/documentation.html#kraft_zk_migration
@@ -88,30 +88,23 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-# Every probe of the cluster begins with the facts of its hosts.
-- name: Read every node
-  hosts: kafka_broker:kafka_controller
-  gather_facts: false
-  tasks:
-    - name: Read the node
-      ansible.builtin.import_role:
-        name: quorumshift.kafka.quorumshift
-        tasks_from: gather
+# In a play on all brokers and controllers: every probe of the cluster begins with the facts of its hosts
+- name: Read the node
+  ansible.builtin.import_role:
+    name: quorumshift.kafka.quorumshift
+    tasks_from: gather
 
+# In a play on localhost, after it
 - name: Check the cluster before the migration
-  hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Check the cluster before the migration
-      quorumshift.kafka.kraft_preflight:
-        bootstrap_servers: b1:9094,b2:9094
-        zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
-        report_only: true
-      register: preflight
+  quorumshift.kafka.kraft_preflight:
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    report_only: true
+  register: preflight
 
-    - name: List the checks that block the migration
-      ansible.builtin.debug:
-        msg: "{{ preflight.findings | selectattr('severity', 'eq', 'blocks') | map(attribute='id') | unique }}"
+- name: List the checks that block the migration
+  ansible.builtin.debug:
+    msg: "{{ preflight.findings | selectattr('severity', 'eq', 'blocks') | map(attribute='id') | unique }}"
 
 - name: Print all findings as a table, and fail on those that block
   quorumshift.kafka.kraft_preflight:
@@ -130,7 +123,7 @@ EXAMPLES = r"""
     controller_config:
       metadata.log.max.snapshot.interval.ms: 600000
     waived:
-      self_healer: it is paused for the night of the migration
+      QS-CHECK-062: it is paused for the night of the migration
 """
 
 RETURN = r"""

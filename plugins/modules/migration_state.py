@@ -89,31 +89,24 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-# Every probe of the cluster begins with the facts of its hosts.
-- name: Read every node
-  hosts: kafka_broker:kafka_controller
-  gather_facts: false
-  tasks:
-    - name: Read the node
-      ansible.builtin.import_role:
-        name: quorumshift.kafka.quorumshift
-        tasks_from: gather
+# In a play on all brokers and controllers: every probe of the cluster begins with the facts of its hosts
+- name: Read the node
+  ansible.builtin.import_role:
+    name: quorumshift.kafka.quorumshift
+    tasks_from: gather
 
+# In a play on localhost, after it
 - name: Detect the phase
-  hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Detect the phase
-      quorumshift.kafka.migration_state:
-        bootstrap_servers: b1:9094,b2:9094
-        zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
-        record: false
-      register: state
+  quorumshift.kafka.migration_state:
+    bootstrap_servers: b1:9094,b2:9094
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    record: false
+  register: state
 
-    - name: Require a cluster that is not in a migration
-      ansible.builtin.assert:
-        that: state.phase in ['zk', 'finalized', 'kraft_native']
-        fail_msg: "{{ state.reasons }}"
+- name: Require a cluster that is not in a migration
+  ansible.builtin.assert:
+    that: state.phase in ['zk', 'finalized', 'kraft_native']
+    fail_msg: "{{ state.reasons }}"
 
 - name: Print the status screen
   quorumshift.kafka.migration_state:

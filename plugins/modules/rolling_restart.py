@@ -143,34 +143,27 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-# Every probe of the cluster begins with the facts of its hosts.
-- name: Read every node
-  hosts: kafka_broker:kafka_controller
-  gather_facts: false
-  tasks:
-    - name: Read the node
-      ansible.builtin.import_role:
-        name: quorumshift.kafka.quorumshift
-        tasks_from: gather
+# In a play on all brokers and controllers: every probe of the cluster begins with the facts of its hosts
+- name: Read the node
+  ansible.builtin.import_role:
+    name: quorumshift.kafka.quorumshift
+    tasks_from: gather
 
-- name: Plan restarts
-  hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Show which nodes could restart together, in batches of up to four brokers
-      quorumshift.kafka.rolling_restart:
-        state: batches
-        bootstrap_servers: b1:9094,b2:9094
-        concurrency: 4
-        run: show-batches
-      register: together
+# In a play on localhost, after it
+- name: Show which nodes could restart together, in batches of up to four brokers
+  quorumshift.kafka.rolling_restart:
+    state: batches
+    bootstrap_servers: b1:9094,b2:9094
+    concurrency: 4
+    run: show-batches
+  register: together
 
-    - name: Leave out the nodes that started since a change of their files
-      quorumshift.kafka.rolling_restart:
-        state: batches
-        bootstrap_servers: b1:9094,b2:9094
-        since: 1795276228
-        run: show-batches
+- name: Leave out the nodes that started since a change of their files
+  quorumshift.kafka.rolling_restart:
+    state: batches
+    bootstrap_servers: b1:9094,b2:9094
+    since: 1795276228
+    run: show-batches
 
 - name: Plan the restarts of brokers in the mode in which they run
   quorumshift.kafka.rolling_restart:
