@@ -30,7 +30,7 @@ class ActionModule(QuorumshiftAction):
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
         found_of = {host: dict(self._variables(host)) for host in hosts}
         given = variables.Given(
-            found_of, groups, typed(), bool(self.session), load_extra_vars(DataLoader()).get(LOST, "")
+            found_of, groups, find_typed(), bool(self.session), load_extra_vars(DataLoader()).get(LOST, "")
         )
         found = variables.find_problems(
             given,
@@ -65,6 +65,6 @@ class ActionModule(QuorumshiftAction):
                     yield name, variables.Unreadable(str(error))
 
 
-def typed() -> set[str]:
+def find_typed() -> set[str]:
     """Return the names of all variables of the command line, those of `-e @file` included."""
     return {*load_extra_vars(DataLoader())} - {LOST}  # Ansible has loaded them, and keeps them for the whole process
