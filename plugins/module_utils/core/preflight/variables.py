@@ -233,7 +233,8 @@ def _internal(given: Given, internal: Collection[str], needs: Needs) -> Iterable
         if name in internal and name.startswith(ALWAYS) and name not in given.typed:
             hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
             yield Problem(
-                f"{name}{given.format_hosts(hosts)} is internal: the playbooks set it themselves. Remove it from the inventory."
+                f"{name}{given.format_hosts(hosts)} is internal: the playbooks set it themselves. Remove it from the "
+                "inventory."
             )
 
 
@@ -487,8 +488,8 @@ def _super_users(
         untyped = [principal for principal in principals if not all(principal.partition(":"))]
         if untyped:
             yield Problem(
-                f"{name}{given.format_hosts(hosts)}: {untyped[0]!r} has no type. Write each as User:NAME. A name with a comma "
-                "needs a YAML list."
+                f"{name}{given.format_hosts(hosts)}: {untyped[0]!r} has no type. Write each as User:NAME. A name with "
+                "a comma needs a YAML list."
             )
 
 
@@ -507,8 +508,8 @@ def _durations(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Ma
             continue
         if soak_s < SHORT_SOAK_S:
             yield Problem(
-                f"quorumshift_soak{given.format_hosts(hosts)}: {value} is less than an hour. Finalization cannot be undone; the "
-                "soak shows faults before it. The default is 24h.",
+                f"quorumshift_soak{given.format_hosts(hosts)}: {value} is less than an hour. Finalization cannot be "
+                "undone; the soak shows faults before it. The default is 24h.",
                 "warns",
             )
 
