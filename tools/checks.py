@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
@@ -39,7 +40,6 @@ PYTEST = (PYTHON, "-m", "pytest", "-q")
 COLLECTIONS = {"PYTHONPATH": str(ROOT / ".build")}
 STANDALONE = "tests/spark/test_standalone.py"
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
-LOWEST_PRIORITY = 19  # as nice(1) has it
 END_GRACE_S = 10  # for each of the signals that end a step
 SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
 _running: list[subprocess.Popen] = []
@@ -54,7 +54,7 @@ PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo
 @dataclass(frozen=True)
 class Step:
     """One command of a part. ``counts_tests``: the command writes JUnit XML to the file that $CHECKS_JUNIT names.
-    ``beside``: it may run at the same time as any other step."""
+    ``beside``: it may run at the same time as the steps before and after it of which that holds too."""
 
     name: str
     argv: tuple[str, ...]
@@ -139,12 +139,12 @@ def crash_tests(name: str, limit_s: int, *options: str, variant: str = "default"
 
 
 def _beside(name: str, argv: tuple[str, ...], limit_s: int, **options: Any) -> Step:
-    """Return a step that needs neither testbed nor servers, and whose bounds are for what stands still."""
+    """Return a step that needs no testbed, and whose bounds are for what stands still."""
     return Step(name, argv, limit_s, beside=True, **options)
 
 
 PARTS: dict[str, tuple[Step, ...]] = {
-    # the longest first
+    # the longest first: the steps of lint, unit, build and failure-sample share the cores
     "lint": (
         _beside("ansible-test sanity", script("sanity"), 2400),
         _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 1200, env=ANSIBLE_ENV),
@@ -161,7 +161,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "unit": (
         # loadgroup: a module whose fixture is dear runs in one worker
-        _beside("pytest", (*PYTEST, "-n", "2", "--dist", "loadgroup", "tests/unit"), 2400, counts_tests=True),
+        _beside("pytest", (*PYTEST, "-n", "3", "--dist", "loadgroup", "tests/unit"), 2400, counts_tests=True),
         _beside("oldest target Python", script("oldest_target"), 1800, counts_tests=True),
     ),
     "integration": (
@@ -274,7 +274,7 @@ LONG = (
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "build", "failure-sample", "molecule", "crash-tests", "integration"),
+    "test": ("lint", "unit", "build", "failure-sample", "integration", "molecule", "crash-tests"),
     "test-full": LONG,
 }
 
@@ -330,15 +330,6 @@ def end_group(process: subprocess.Popen) -> bool:
     return left
 
 
-def lower_priority(session: int) -> None:
-    """Give the processes of a session the lowest priority."""
-    with contextlib.suppress(ProcessLookupError):  # they have ended
-        os.setpriority(os.PRIO_PGRP, session, LOWEST_PRIORITY)
-    # sched(7): with autogroups, a nice value counts within a session alone, and the session has one of its own
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{session}/autogroup").write_text(str(LOWEST_PRIORITY), encoding="ascii")
-
-
 def read_junit(path: Path) -> dict[str, int] | None:
     """Return the sums of a JUnit XML file, None if the run ended before it was written."""
     if not path.exists():
@@ -358,8 +349,8 @@ def log_of(directory: Path, part: str, step: str) -> Path:
 
 
 def run(part: str, step: Step, directory: Path) -> Outcome:
-    """Run one step, with its output to its log and to ours. One that runs beside others has the lowest priority, and
-    only the output of one that fails is ours, at its end."""
+    """Run one step, with its output to its log and to ours. Of one that runs beside others it is ours only at its end,
+    if it fails."""
     begins = f"\n=== {part}: {step.name} (limit {step.limit_s} s)"
     shown = not step.beside
     if shown:
@@ -390,8 +381,6 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    if step.beside:
-        lower_priority(process.pid)
     _running.append(process)
     reader = threading.Thread(target=_copy_output, args=(process.stdout, log, shown))
     reader.start()
@@ -430,20 +419,19 @@ def _copy_output(source: BinaryIO, log: Path, shown: bool) -> None:
 
 
 def run_all(steps: list[tuple[str, Step]], directory: Path) -> list[Outcome]:
-    """Run the steps in order. Those that may run beside others begin at once, as many at a time as there are cores: the
-    others wait more than they compute."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        beside = {
-            place: pool.submit(run, part, step, directory) for place, (part, step) in enumerate(steps) if step.beside
-        }
-        try:
-            alone = {place: run(part, step, directory) for place, (part, step) in enumerate(steps) if not step.beside}
-            return [alone[place] if place in alone else beside[place].result() for place in range(len(steps))]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(_running):
-                end_group(process)
-            raise
+    """Run the steps in order; those that may run beside each other, on as many cores as there are."""
+    outcomes: list[Outcome] = []
+    for beside, together in groupby(steps, key=lambda entry: entry[1].beside):
+        with ThreadPoolExecutor(os.cpu_count() if beside else 1) as pool:
+            started = [pool.submit(run, part, step, directory) for part, step in together]
+            try:
+                outcomes += [future.result() for future in started]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(_running):
+                    end_group(process)
+                raise
+    return outcomes
 
 
 def failure_text(log: Path) -> str:

@@ -30,7 +30,7 @@ WIDTH = 160
 MARKER = "      # shared variables, written by tools/role_specs.py"
 _MODULE = re.compile(r"^\s*quorumshift\.kafka\.(\w+):", re.MULTILINE)
 _TASKS = re.compile(r"(?:include|import)_tasks: \"?([\w{} .]+?)\.yml\"?$", re.MULTILINE)
-_OF_NODE = re.compile(r"\bof_node\(\"(\w+)\"")
+_NODE_OPTION = re.compile(r"\bnode_option\(\"(\w+)\"")
 _VARIABLE = re.compile(r"\bquorumshift_\w+")
 # action plugins read facts and variables of hosts through these
 _UTILS = {
@@ -88,7 +88,7 @@ def _of_action(name: str) -> set[str]:
             source += "".join((ROOT / "plugins" / file).read_text(encoding="utf-8") for file in read)
     names = set(_VARIABLE.findall(source))
     action = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}").ActionModule
-    for option in (*action.FILLS, *_OF_NODE.findall(source)):
+    for option in (*action.FILLS, *_NODE_OPTION.findall(source)):
         variable = base.VARIABLES.get(option, ())
         names.update([variable] if isinstance(variable, str) else [part for part in variable if part])
     if "nodes" in action.FILLS or "self.nodes()" in source:

@@ -17,7 +17,7 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         result = super().act(args)
-        return self.renewed(result, gates.WIPE) if self.own.get("renewable") else result
+        return self.renew(result, gates.WIPE) if self.own.get("renewable") else result
 
     def done(self, args, result):
         if result["changed"]:

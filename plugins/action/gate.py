@@ -21,8 +21,8 @@ class ActionModule(QuorumshiftAction):
         name, topics = args["gate"], self.variable("quorumshift_fingerprint_topics") or ()
         asked = gates.required_jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
         accept = self.listed("quorumshift_accept_degraded")
-        args = self.filled({"verify": asked, "accept": accept, **args})
-        result = self.in_slices(args)
+        args = self.fill({"verify": asked, "accept": accept, **args})
+        result = self.run_in_slices(args)
         verified = {verification["job"]: verification for verification in args.get("verified") or () if verification}
         failed = bool(result.get("failed"))
         journalled = {

@@ -49,7 +49,7 @@ class ActionModule(QuorumshiftAction):
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
         asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
         known = target in ("", *rollback.TARGETS)
-        result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
+        result = self.module(self.fill({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
             return result
         facts = result.pop("facts")
@@ -276,9 +276,9 @@ class ActionModule(QuorumshiftAction):
         return {
             host: {
                 "role": role,
-                "config_file": self.of_node("config_file", host, role),
-                "log_dir": self.of_node("log_dir", host, role),
-                "state": os.path.join(self.of_node("state_dir", host, role), cluster_id or ""),
+                "config_file": self.node_option("config_file", host, role),
+                "log_dir": self.node_option("log_dir", host, role),
+                "state": os.path.join(self.node_option("state_dir", host, role), cluster_id or ""),
             }
             for host, role in roles.items()
         }

@@ -26,7 +26,7 @@ class ActionModule(QuorumshiftAction):
         if "connectivity" in subsets:
             return self._connectivity(args)
         asked = time.time()
-        result = self.module(self.filled(args))
+        result = self.module(self.fill(args))
         if "node" in subsets and not result.get("failed") and not result.get("unreachable"):
             result["ansible_facts"]["quorumshift_node"]["asked"] = [asked, time.time()]
         if result.get("failed") and self.own.get("failure_is_fact", False):
@@ -58,7 +58,7 @@ class ActionModule(QuorumshiftAction):
             login, untried = self._login(wanted, content)
         if login:
             args.setdefault("login", login)
-        result = self.module(self.filled(args))
+        result = self.module(self.fill(args))
         found = (result.get("ansible_facts") or {}).get("quorumshift_paths")
         if found and untried:
             found["login"] = {"answered": [], "errors": [], "untried": untried}

@@ -52,7 +52,7 @@ class ActionModule(QuorumshiftAction):
             repair = begun["restart_kind"] == "repair"
             args = {**args, **({} if repair else {"kind": begun["restart_kind"]})}
         kind = "repair" if repair else args["kind"]
-        args = self.filled(args)
+        args = self.fill(args)
         args.setdefault("hook", self.variable("quorumshift_restart_hook", self.host) or None)
         args.setdefault("hook_timeout_s", self.variable("quorumshift_hook_timeout_s", self.host) or 600)
         args.update(
@@ -62,7 +62,7 @@ class ActionModule(QuorumshiftAction):
         )
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
-            return self.renewed(result, kind) if self.own.get("renewable") else result
+            return self.renew(result, kind) if self.own.get("renewable") else result
         if repair and part != "await":
             self.say(f"{self.host} is down, or an earlier run left its restart half done")
         if part != "await" and not result.get("outcome"):

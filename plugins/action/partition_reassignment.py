@@ -16,12 +16,12 @@ class ActionModule(QuorumshiftAction):
 
     FILLS = ("bootstrap_servers", "client", "zookeeper_connect", "zookeeper_client", "timeout", "state_dir", *RUN)
 
-    def refused(self):
+    def refusal(self):
         """A playbook of its own may be cut down by tags or limits."""
-        return super().refused() if self.session.get("run") else None
+        return super().refusal() if self.session.get("run") else None
 
     def act(self, args):
-        args = self.filled(args)
+        args = self.fill(args)
         state = args.get("state", "present")
         if self._task.check_mode or state == "cancelled" or not args.get("wait", True):
             return self._journaled(state, args, self.module(args))

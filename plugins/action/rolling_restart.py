@@ -25,7 +25,7 @@ class ActionModule(QuorumshiftAction):
         args.setdefault("accept", self.listed("quorumshift_accept_degraded"))
         state, kind = args["state"], args.get("kind")
         if state == "batches":
-            result = self.module(self.filled(args))
+            result = self.module(self.fill(args))
             for role in ("brokers", "controllers"):
                 if role in result:
                     self._show({**result[role], "kind": f"restart of {role}"}, f"{role}.unavoidable of the result")
@@ -38,7 +38,7 @@ class ActionModule(QuorumshiftAction):
         order = planning.order(plan, kind) if plan else None
         if order:
             args.setdefault("planned", order)
-        result = self.in_slices(self.filled(args))
+        result = self.run_in_slices(self.fill(args))
         if result.get("failed"):
             return result
         if state == "planned" and transitions.KINDS[kind].is_plain:

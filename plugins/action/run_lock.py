@@ -17,14 +17,14 @@ class ActionModule(QuorumshiftAction):
 
     FILLS = (*RUN, "state_dir", "config_file", "log_dir")
 
-    def refused(self):
+    def refusal(self):
         """The lock is closed however the run went."""
-        return None if self._task.args.get("state") == "closed" else super().refused()
+        return None if self._task.args.get("state") == "closed" else super().refusal()
 
     def act(self, args):
-        args = self.filled(args)
+        args = self.fill(args)
         if args["state"] == "taken":
-            return self.in_slices({**args, **self._lock()})
+            return self.run_in_slices({**args, **self._lock()})
         events = self.artifacts().events()
         failure = run_outcome.outcome(events)
         how = failure.task if failure else run_outcome.OK

@@ -46,7 +46,7 @@ class ActionModule(QuorumshiftAction):
     def _fail(self, args):
         """Journal what failed on this host, where no task has journaled it."""
         if args.get("stopped_at") and self.host not in self._known():
-            self.failed_at(args["stopped_at"], args.get("reason"))
+            self.note_failure(args["stopped_at"], args.get("reason"))
         return {"changed": False}
 
     def _lost(self, args):
@@ -55,7 +55,7 @@ class ActionModule(QuorumshiftAction):
         Not by the play's hosts that are left: in a rescue, Ansible counts only those whose own failure led there."""
         hosts = {host for begun in self._unended() for host in begun["hosts"]}
         for host in sorted(hosts - set(args["answered"]) - self._known()):
-            self.failed_at(self.step, run_outcome.explain_lost(), host=host)
+            self.note_failure(self.step, run_outcome.explain_lost(), host=host)
         return {"changed": False}
 
     def _advise(self, args):

@@ -15,5 +15,5 @@ class ActionModule(QuorumshiftAction):
 
     def done(self, args, result):
         if result["changed"] and self.session.get("run"):  # used outside a run, the module has no journal
-            service = self.filled(args)["service"]
+            service = self.fill(args)["service"]
             self.artifacts().note("event", args["state"], host=self.host, service=service, stopped=result["stopped"])

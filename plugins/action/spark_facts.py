@@ -32,7 +32,7 @@ class ActionModule(QuorumshiftAction):
                 self.variable("quorumshift_spark_conf") or {},
                 list(self.variable("quorumshift_spark_options") or []),
             )
-            result = self.module({**self._asked(options), **self.filled(args)})
+            result = self.module({**self._asked(options), **self.fill(args)})
         except AnsibleConnectionFailure as error:
             return self._read({**found, "unreachable": format_reason(self.host, error)})
         except AnsibleActionFail as error:

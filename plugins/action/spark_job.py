@@ -52,7 +52,7 @@ class ActionModule(QuorumshiftAction):
         own = {option: self.own.get(option) for option in self.OWN}
         own.update({option: args.pop(option, None) or self.variable(name) for option, name in SPARK.items()})
         args.update({option: own[option] for option in OF_MODULE if own[option]})
-        args = self.filled(args)
+        args = self.fill(args)
         begun = own["going_on"]
         if begun:
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))
@@ -60,7 +60,7 @@ class ActionModule(QuorumshiftAction):
             where = self.artifacts().new_directory(f"verify/{own['gate']}/{own['name']}")
             begun = {"job": own["name"], "gate": own["gate"], "where": where, "snapshots": own["snapshots"]}
             args.update(self._submission(own, args, begun))
-        result = self.in_slices(args)
+        result = self.run_in_slices(args)
         if result.get("wanted"):
             kept = ("input_dir", "output_dir", "nonce", "job", "submit")
             going_on = {**begun, "args": {key: args[key] for key in kept}, "carry": result["carry"]}

@@ -47,7 +47,7 @@ class ActionModule(QuorumshiftAction):
         args.setdefault("dead", self.dead_destination_hosts())
         if args["state"] not in ORDERS or self._task.check_mode:
             return super().act(args)
-        result = self._ordered(self.filled(args))
+        result = self._ordered(self.fill(args))
         if not result.get("failed"):
             self.done(args, result)
         return result

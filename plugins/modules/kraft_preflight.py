@@ -273,7 +273,7 @@ def collect(module):
         zookeeper_rights=in_zookeeper,
         bootstrap=",".join(map(str, connections.bootstrap)),
         spark=given["spark"],
-        zookeeper_files=_by_host(given["zookeeper_files"]),
+        zookeeper_files=_group_by_host(given["zookeeper_files"]),
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (
@@ -309,7 +309,7 @@ def _read_running_config(connections, broker_id):
                 return {"error": error.args[0].str(), "denied": denied}
 
 
-def _by_host(results):
+def _group_by_host(results):
     """Return {host: result} of a loop over hosts, None without one."""
     return None if results is None else {result["item"]: result for result in results}
 

@@ -106,7 +106,7 @@ class QuorumshiftAction(ActionBase):
         args = dict(self._task.args)
         self.own = {option: args.pop(option) for option in self.OWN if option in args}
         try:
-            refused = self.refused()
+            refused = self.refusal()
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
             if isinstance(result.get("msg"), str):  # may quote a log, a tool or an exception
                 result["msg"] = mask(result["msg"])
@@ -129,13 +129,13 @@ class QuorumshiftAction(ActionBase):
             if result.get("failed") and not self._task.ignore_errors:
                 # A journal that cannot be written would hide the reason
                 with contextlib.suppress(OSError):
-                    self.failed_at(self._task.name, result.get("msg"))
+                    self.note_failure(self._task.name, result.get("msg"))
             if result.get("failed") and self._task.failed_when == [False]:
                 self.say(f"failed on {self.host}: {self._task.name}: {result.get('msg')}")  # Ansible shows ok
             self._report()
         return result
 
-    def refused(self) -> str | None:
+    def refusal(self) -> str | None:
         """Return why this task may not run, None when it may.
 
         Excluded hosts and tasks would leave a phase detected from half the facts, or a step without its gate.
@@ -195,7 +195,7 @@ class QuorumshiftAction(ActionBase):
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
-        result = self.in_slices(self.filled(args))
+        result = self.run_in_slices(self.fill(args))
         if not result.get("failed") and not self._task.check_mode:
             self.done(args, result)
         return result
@@ -221,7 +221,7 @@ class QuorumshiftAction(ActionBase):
         why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest)
         return {"failed": True, "changed": False, "msg": f"{self.host}: {why}.", "rc": result.get("rc")}
 
-    def in_slices(self, args: dict) -> dict:
+    def run_in_slices(self, args: dict) -> dict:
         """Run a module that waits in slices (probe_module.ProbeModule.wait), and show its progress between them:
         what is new at once, and every REPEATED_S that nothing is."""
         shown, at = "", 0.0
@@ -235,7 +235,7 @@ class QuorumshiftAction(ActionBase):
                 shown, at = seen, time.monotonic()
             args["carry"] = result["carry"]
 
-    def renewed(self, result: dict, kind: str) -> dict:
+    def renew(self, result: dict, kind: str) -> dict:
         """Return the result of a task whose host refused its gate token. Where the token expired on its way, the task
         is no failure a few times: its role asks for a new token."""
         if result.get("outcome") != gates.EXPIRED or self._task.check_mode:
@@ -280,7 +280,7 @@ class QuorumshiftAction(ActionBase):
         text = self._artifacts().read(PLAN)
         return json.loads(text) if text else None
 
-    def failed_at(self, task: str, reason: str | None, host: str = "") -> None:
+    def note_failure(self, task: str, reason: str | None, host: str = "") -> None:
         """Journal a failure, which ends the run for all hosts: the first one is the run's reason. What was refused
         after it is no news."""
         if not self._journals() or run_outcome.is_refusal(reason):
@@ -323,13 +323,13 @@ class QuorumshiftAction(ActionBase):
         else:
             own = self._variables_of(host)
             value = own[name] if name in own else self._role_defaults().get(name)
-        return variable_specs.typed(name, self._templar.template(value)) if value is not None else None
+        return variable_specs.convert_text(name, self._templar.template(value)) if value is not None else None
 
     def _role_defaults(self) -> Mapping[str, Any]:
         role = self._task._role
         return role.get_default_vars(dep_chain=self._task.get_dep_chain()) if role else {}
 
-    def filled(self, args: Mapping[str, Any]) -> dict:
+    def fill(self, args: Mapping[str, Any]) -> dict:
         """Return args with the options of `FILLS` filled in where the task does not give them."""
         filled = dict(args)
         for option in self.FILLS:
@@ -360,11 +360,11 @@ class QuorumshiftAction(ActionBase):
         if option == "node_id":
             return self.nodes().get(self.host, {}).get("node_id")
         if option in NODE:
-            return self.of_node(option, self.host, self.role)
+            return self.node_option(option, self.host, self.role)
         name: Any = VARIABLES[option]  # no pair
         return self.variable(name)  # connections are those of the play's host, the control node
 
-    def of_node(self, option: str, host: str, role: str) -> Any:
+    def node_option(self, option: str, host: str, role: str) -> Any:
         """Return the value of an option of `NODE` on a host, which has the role `broker` or `controller`."""
         name: Any = NODE[option]
         if isinstance(name, tuple):

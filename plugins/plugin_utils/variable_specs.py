@@ -96,7 +96,7 @@ def _assigned(node: Any) -> Iterator[str]:
             yield from _assigned(value)
 
 
-def typed(name: str, value: Any) -> Any:
+def convert_text(name: str, value: Any) -> Any:
     """Return a variable's value as its spec has it where it is text for another type; any other value as it is. Paths
     are of their host, so they are not expanded here."""
     spec = specs().get(name) if isinstance(value, str) else None

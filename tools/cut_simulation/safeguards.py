@@ -55,7 +55,7 @@ def with_the_fence_removed_first(patch: Patch) -> None:
         while (yield ("mode",)) not in cut_host.SERVING or not (yield from worker.all_promoted((yield ("mode",)))):
             yield from worker.pause()
         yield ("remove", *cut_host.ALL_RULES)
-        yield from cut_host.changed_state((PROMOTING,), PROMOTED)
+        yield from cut_host.change_state((PROMOTING,), PROMOTED)
         yield from cut_host.remove_all()
 
     patch(cut_host.Worker, "open_when_all", open_when_all)
@@ -73,7 +73,7 @@ def with_data_moved_while_a_promotion_goes_on(patch: Patch) -> None:
             raise cut_host.CutError("not promoting")
         yield ("stop_server",)
         yield ("move_data",)
-        yield from cut_host.changed_state((PROMOTING,), "healed")
+        yield from cut_host.change_state((PROMOTING,), "healed")
         yield ("heal",)
 
     def decide(*given: Any, real=ensemble_move.decide):

@@ -101,7 +101,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     text = _JAAS.sub(rf"\1 {MASK}", text)
     text = _PRINTED.sub(_printed, text)
     text = _ARGUMENT.sub(rf"\1{MASK}", text)
-    return _with_masked_values(text)
+    return _mask_values(text)
 
 
 def mask_comment(line: str) -> str:
@@ -133,7 +133,7 @@ def _printed(found: re.Match) -> str:
     return f"{found[1]}{found[2]}{found[3]}{MASK}"
 
 
-def _with_masked_values(text: str) -> str:
+def _mask_values(text: str) -> str:
     pieces, done = [], 0
     for found, value in _secret_values(text):
         if found.end() < done:

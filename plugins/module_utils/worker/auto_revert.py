@@ -168,7 +168,7 @@ def revert(spec: Mapping[str, Any], record: Record, directory: str, error: Excep
             _revert_under_kraft(reverted, record, old)
     except _Refused as refused:
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
-        return "failed", _joined(
+        return "failed", _join(
             f"{why} Its properties file was not reverted: {refused}. {how}. (QS-RESTART-014)", excerpt
         )
     except Exception as second:
@@ -177,12 +177,12 @@ def revert(spec: Mapping[str, Any], record: Record, directory: str, error: Excep
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}. (QS-RESTART-014)"
         same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
-        return "failed", _joined(message, excerpt, "" if same else second_excerpt)
+        return "failed", _join(message, excerpt, "" if same else second_excerpt)
     message = (
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run "
         "again. (QS-RESTART-013)"
     )
-    return "reverted", _joined(message, excerpt)
+    return "reverted", _join(message, excerpt)
 
 
 def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[str, str]:
@@ -230,7 +230,7 @@ def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) ->
         before = own_node.read_registration(values, spec["node_id"], spec["mode"])
         restart_steps.start(spec, record, values, before)
     except _Refused as refused:
-        return "failed", _joined(
+        return "failed", _join(
             f"{why} It did not get back what it had before: {refused}. Fix the cause and run again. (QS-RESTART-005)",
             excerpt,
         )
@@ -239,9 +239,9 @@ def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) ->
         message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
         second_excerpt = getattr(second, "excerpt", "")
         same = own_log.strip_times(second_excerpt) == own_log.strip_times(excerpt)
-        return "failed", _joined(message, excerpt, "" if same else second_excerpt)
+        return "failed", _join(message, excerpt, "" if same else second_excerpt)
     has = f"with {had.release}" if had.release else "with its earlier properties file"
-    return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again. (QS-RESTART-005)", excerpt)
+    return "reverted", _join(f"{why} It is up again {has}. Fix the cause and run again. (QS-RESTART-005)", excerpt)
 
 
 def _answers(spec: Mapping[str, Any]) -> bool:
@@ -312,5 +312,5 @@ def _write(spec: Mapping[str, Any], record: Record, data: bytes, name: str = "re
     restart_files.replace(spec["config_file"], data, spec.get("owner"))
 
 
-def _joined(message: str, *excerpts: str) -> str:
+def _join(message: str, *excerpts: str) -> str:
     return "\n".join(part for part in (message_ids.move_to_end(message), *excerpts) if part)

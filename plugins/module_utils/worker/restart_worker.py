@@ -54,7 +54,7 @@ def plan_restart(spec: Mapping[str, Any]) -> dict:
     running = own_node.read_running_mode(values, spec["config_file"], spec["service"]) if old else None
     state = service.read_state(spec["service"])
     needed = old != new or running != spec["mode"] or not state["active"] or _is_due(spec, state)
-    return {"needed": needed, **_masked(old, new)}
+    return {"needed": needed, **_mask(old, new)}
 
 
 def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
@@ -92,7 +92,7 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     return mode
 
 
-def _masked(old: bytes, new: bytes) -> dict[str, str]:
+def _mask(old: bytes, new: bytes) -> dict[str, str]:
     return {"before": restart_files.masked_text(old), "after": restart_files.masked_text(new, old)}
 
 
@@ -144,7 +144,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         new = restart_files.new_bytes(spec, old) if down else old
         repair = {**spec, "kind": auto_revert.REPAIR}
         left = auto_revert.find_left(repair, directory)
-        record = Record(directory, repair, **_masked(old, new))
+        record = Record(directory, repair, **_mask(old, new))
         record.values.update(changed=down, earlier=left._asdict())
         return _detach(record, _finish, spec)
 

@@ -73,37 +73,24 @@ print("last line of {own.name}")
     return dataclasses.replace(step(code), name=own.name, beside=True)
 
 
-NICE = """
-import os, pathlib, time
-time.sleep(0.5)
-autogroup = pathlib.Path("/proc/self/autogroup")
-print(autogroup.read_text().strip() if autogroup.exists() else "nice 19")
-exit(os.nice(0))
-"""
-
-
-def test_steps_beside_others_run_at_the_lowest_priority_and_print_what_failed(tmp_path, capfd, monkeypatch):
+def test_steps_that_may_run_beside_each_other_do_so_and_print_what_failed(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
-    alone = dataclasses.replace(waits_for(tmp_path / "alone", tmp_path / "b"), beside=False)
-    steps = [
-        waits_for(tmp_path / "a", tmp_path / "alone"),
-        alone,
-        waits_for(tmp_path / "b", tmp_path / "a"),
-        dataclasses.replace(step(NICE), name="nice", beside=True),
-    ]
+    logs = [str(tmp_path / f"part-{name}.log") for name in "ab"]
+    ended = f"print('alone'); exit(not all('last' in open(log).read() for log in {logs!r}))"
+    alone = dataclasses.replace(step(ended), name="alone")
+    failing = dataclasses.replace(step("print('why'); exit(1)"), name="failing", beside=True)
+    steps = [waits_for(tmp_path / "a", tmp_path / "b"), waits_for(tmp_path / "b", tmp_path / "a"), failing, alone]
     outcomes = checks.run_all([("part", each) for each in steps], tmp_path)
     assert [(outcome.step, outcome.result) for outcome in outcomes] == [
         ("a", "passed"),
-        ("alone", "passed"),
         ("b", "passed"),
-        ("nice", "failed"),
+        ("failing", "failed"),
+        ("alone", "passed"),  # it began when the others had ended
     ]
-    assert outcomes[-1].exit_code == checks.LOWEST_PRIORITY
     printed = capfd.readouterr().out
     for name in "ab":
-        assert f"\n--- part: {name} passed" in f"\n{printed}" and f"first line of {name}\n" not in printed
-    for text in ("first line of alone\n", " nice 19\n--- part: nice failed"):
-        assert text in printed
+        assert f"--- part: {name} passed" in printed and f"first line of {name}" not in printed
+    assert "=== part: failing (limit 30 s)\nwhy\n--- part: failing failed" in printed and "alone\n" in printed
 
 
 def test_an_interruption_ends_every_running_step(tmp_path, monkeypatch):

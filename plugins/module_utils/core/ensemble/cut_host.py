@@ -62,7 +62,7 @@ def run(steps: Steps, effects: Any) -> Any:
             error = caught
 
 
-def locked(steps: Steps) -> Steps:
+def run_locked(steps: Steps) -> Steps:
     """Take these steps under the lock that heal.sh takes as well."""
     yield ("lock",)
     try:
@@ -74,7 +74,7 @@ def locked(steps: Steps) -> Steps:
     return result
 
 
-def changed_state(before: Sequence[str], after: str) -> Steps:
+def change_state(before: Sequence[str], after: str) -> Steps:
     """Change the state if it is one of `before`; return whether it was."""
 
     def work() -> Steps:
@@ -83,7 +83,7 @@ def changed_state(before: Sequence[str], after: str) -> Steps:
         yield ("set_state", after)
         return True
 
-    return (yield from locked(work()))
+    return (yield from run_locked(work()))
 
 
 class Worker:
@@ -110,17 +110,17 @@ class Worker:
         if self.spec.get("resumed"):
             yield from self.promote(self.record.get("promotion") or {})
             return
-        if not (yield from locked(self.fence())):
+        if not (yield from run_locked(self.fence())):
             return
-        if (yield from self.await_order("cut")) is None or not (yield from locked(self.cut())):
+        if (yield from self.await_order("cut")) is None or not (yield from run_locked(self.cut())):
             return
         yield from self.await_not_serving()
-        if not (yield from changed_state((FENCED,), CUT)):
+        if not (yield from change_state((FENCED,), CUT)):
             return
         got = yield from self.await_order("promote")
         if got is None:
             return
-        refused = yield from locked(self.accept(got))
+        refused = yield from run_locked(self.accept(got))
         if refused:
             yield from self.heal(refused)
         else:
@@ -217,7 +217,7 @@ class Worker:
     def promote(self, order: Mapping[str, Any]) -> Steps:
         """Make the server a voter, and open its client port once the whole ensemble was promoted."""
         host = self.spec["host"]
-        if not (yield from locked(self.write_config())) or not (yield from self.is_fenced()):
+        if not (yield from run_locked(self.write_config())) or not (yield from self.is_fenced()):
             return
         if (yield ("mode",)) not in SERVING:
             yield ("stop_server",)
@@ -297,7 +297,7 @@ class Worker:
         active = yield ("server_active",)
         failed = ""
         try:
-            if not (yield from locked(self.make_fences("fence" if missing else None))):
+            if not (yield from run_locked(self.make_fences("fence" if missing else None))):
                 return False
         except CutError as error:
             failed = str(error)
@@ -314,7 +314,7 @@ class Worker:
     def suspend(self, reason: str) -> Steps:
         """Stop the server for good: the promotion goes on only by order of a run."""
         yield from self.note(reason=reason)
-        if (yield from changed_state((PROMOTING,), SUSPENDED)):
+        if (yield from change_state((PROMOTING,), SUSPENDED)):
             yield ("stop_server",)
             yield from self.step("suspended")
 
@@ -350,7 +350,7 @@ class Worker:
                     started = yield ("now",)
             yield from self.pause()
         # First the state: a reboot must not fence a server that Kafka wrote to, nor a rollback take it back
-        if (yield from changed_state((PROMOTING,), PROMOTED)):
+        if (yield from change_state((PROMOTING,), PROMOTED)):
             self.record["waits"] = ""
             yield from self.step("opened")
             yield from remove_all()
@@ -407,7 +407,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
         yield ("set_state", BEGUN)
         return True
 
-    if not (yield from locked(started())):
+    if not (yield from run_locked(started())):
         raise CutError(f"this host is in state {(yield ('state',))}. Nothing was changed (QS-ZKMOVE-014)")
     yield ("remove_order",)
     yield ("set_taken_back_without", [])
@@ -458,7 +458,7 @@ def resume(spec: Mapping[str, Any]) -> Steps:
         if not record.get("started"):
             yield ("move_data",)
             yield ("write_record", {**record, "started": True})
-        yield from changed_state((SUSPENDED,), PROMOTING)
+        yield from change_state((SUSPENDED,), PROMOTING)
     yield ("start_worker", {**spec, "id": record.get("id"), "deadline": 0, "resumed": True})
 
 
@@ -466,7 +466,7 @@ def suspend(spec: Mapping[str, Any]) -> Steps:
     """Keep a promotion from going on: no worker, and no server that another one could count among its followers."""
     yield from note_rollback(spec)
     yield ("kill_worker",)
-    yield from changed_state((PROMOTING,), SUSPENDED)
+    yield from change_state((PROMOTING,), SUSPENDED)
     if (yield ("state",)) == SUSPENDED:
         yield ("stop_server",)
 
@@ -509,7 +509,7 @@ def reserve(spec: Mapping[str, Any]) -> Steps:
 
     if (yield ("state",)) in UNDONE_BY_ITSELF and not (yield ("worker_runs",)):  # see `begin`
         yield ("heal",)
-    yield from locked(work())
+    yield from run_locked(work())
 
 
 def note_rollback(spec: Mapping[str, Any]) -> Steps:
@@ -555,7 +555,7 @@ def take_back(spec: Mapping[str, Any]) -> Steps:
     # First: without its fences, it must not start as a voter beside a dead host that returns
     yield ("restore_config",)
     moved = yield ("move_data",)
-    yield from changed_state((SUSPENDED,), HEALED)
+    yield from change_state((SUSPENDED,), HEALED)
     yield ("heal",)
     return moved
 

@@ -21,7 +21,7 @@ def partitions(facts: Facts) -> Iterable[Finding]:
     """Yield offline, under-replicated and under-min-ISR partitions, except for the replicas of dead brokers, which the
     check `broker_ids` reports."""
     dead = set(facts.dead)
-    topics = _with_dead_in_sync(facts.cluster.get("topics") or {}, dead)
+    topics = _count_dead_in_sync(facts.cluster.get("topics") or {}, dead)
     do = "wait for the replicas to catch up, or fix the brokers that hold them"
     if not topics.get("reached"):
         do = "fix quorumshift_bootstrap_servers, quorumshift_client, or the probe host's connection to the brokers"
@@ -46,7 +46,7 @@ def _excused(facts: Facts) -> dict[str, str]:
     return cluster_health.find_unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
 
 
-def _with_dead_in_sync(topics: Topics, dead: set) -> Topics:
+def _count_dead_in_sync(topics: Topics, dead: set) -> Topics:
     """Return the topics as if the replicas of dead brokers were in sync."""
     if not topics.get("reached") or not dead:
         return topics

@@ -123,7 +123,7 @@ class Given:
                 same.append(host)
         return found
 
-    def of(self, hosts: Collection[str]) -> str:
+    def format_hosts(self, hosts: Collection[str]) -> str:
         """Return the hosts that have a value in parentheses, nothing if all have it."""
         if set(hosts) == set(self.hosts):
             return ""
@@ -216,7 +216,7 @@ def _unknown(given: Given, known: Collection[str], public: Collection[str]) -> I
             continue  # of other software
         hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
         meant = f"Did you mean {near[0]}?" if near else "Remove it, or see the README of the role quorumshift."
-        where = "" if name in given.typed else given.of(hosts)
+        where = "" if name in given.typed else given.format_hosts(hosts)
         yield Problem(f"{name}{where}: no variable of this collection has this name. {meant}")
 
 
@@ -233,7 +233,8 @@ def _internal(given: Given, internal: Collection[str], needs: Needs) -> Iterable
         if name in internal and name.startswith(ALWAYS) and name not in given.typed:
             hosts = sorted({host for _value, hosts in given.values(name) for host in hosts})
             yield Problem(
-                f"{name}{given.of(hosts)} is internal: the playbooks set it themselves. Remove it from the inventory."
+                f"{name}{given.format_hosts(hosts)} is internal: the playbooks set it themselves. Remove it from the "
+                "inventory."
             )
 
 
@@ -248,11 +249,12 @@ def _values(
         severity = "stops" if name in cluster_wide else "fails"
         for value, hosts in given.values(name) if spec else ():
             if isinstance(value, Unreadable):
-                yield Problem(f"{name}{given.of(hosts)}: {value.reason}. Correct its value.", severity)
+                yield Problem(f"{name}{given.format_hosts(hosts)}: {value.reason}. Correct its value.", severity)
                 continue
             if _is_empty(spec, value):
                 yield Problem(
-                    f"{name}{given.of(hosts)} is empty. Set a value, or remove it: then its default is used.", severity
+                    f"{name}{given.format_hosts(hosts)} is empty. Set a value, or remove it: then its default is used.",
+                    severity,
                 )
                 continue
             if value is None:
@@ -261,7 +263,9 @@ def _values(
                 converted = convert(spec, value)
             except (TypeError, ValueError) as error:
                 wrong = f"{_format_value(spec, value)}{_reason(spec, error)}"
-                yield Problem(f"{name}{given.of(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity)
+                yield Problem(
+                    f"{name}{given.format_hosts(hosts)}: {wrong}" + ("" if wrong.endswith("?") else "."), severity
+                )
                 continue
             choices = spec.get("choices")
             chosen = converted if isinstance(converted, list) else [converted]
@@ -270,11 +274,13 @@ def _values(
                     near = difflib.get_close_matches(str(wrong), list(map(str, choices)), 1, 0.6)
                     meant = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(filter(None, choices))}."
                     yield Problem(
-                        f"{name}{given.of(hosts)}: {_format_value(spec, wrong)}no such choice. {meant}", severity
+                        f"{name}{given.format_hosts(hosts)}: {_format_value(spec, wrong)}no such choice. {meant}",
+                        severity,
                     )
             if choices and chosen == []:
                 yield Problem(
-                    f"{name}{given.of(hosts)} is empty. Use {' or '.join(choices)}, or leave it out.", severity
+                    f"{name}{given.format_hosts(hosts)} is empty. Use {' or '.join(choices)}, or leave it out.",
+                    severity,
                 )
 
 
@@ -296,7 +302,7 @@ def _forms(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mappin
             except (TypeError, ValueError):
                 continue  # the check of the values reports it
             if wrong:
-                yield Problem(f"{name}{given.of(hosts)}: {wrong}.", "stops" if name in _TO_READ else "fails")
+                yield Problem(f"{name}{given.format_hosts(hosts)}: {wrong}.", "stops" if name in _TO_READ else "fails")
 
 
 def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
@@ -394,7 +400,9 @@ def _hosts(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mappin
                 if host and host not in known:
                     near = difflib.get_close_matches(host, sorted(known), 1, ALIKE)
                     meant = f"Did you mean {near[0]}?" if near else "Use the name that the inventory has."
-                    yield Problem(f"{name}{given.of(hosts)}: the inventory has no host {host}. {meant}", "stops")
+                    yield Problem(
+                        f"{name}{given.format_hosts(hosts)}: the inventory has no host {host}. {meant}", "stops"
+                    )
 
 
 def _addresses(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[Problem]:
@@ -411,7 +419,7 @@ def _addresses(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Ma
             try:
                 parse(convert(specs[name], value))  # type: ignore[operator]
             except AddressError as error:
-                yield Problem(f"{name}{given.of(hosts)}: {error}.", "stops")
+                yield Problem(f"{name}{given.format_hosts(hosts)}: {error}.", "stops")
             except (TypeError, ValueError):
                 continue  # the check of the values reports it
     yield from _ensembles(given)
@@ -463,7 +471,7 @@ def _connections(
             try:
                 parse(convert(specs[name], value), name)  # type: ignore[operator]
             except SecurityError as error:
-                yield Problem(f"{error}{given.of(hosts)}.", "stops")
+                yield Problem(f"{error}{given.format_hosts(hosts)}.", "stops")
             except (TypeError, ValueError):
                 continue  # the check of the values reports it
 
@@ -480,8 +488,8 @@ def _super_users(
         untyped = [principal for principal in principals if not all(principal.partition(":"))]
         if untyped:
             yield Problem(
-                f"{name}{given.of(hosts)}: {untyped[0]!r} has no type. Write each as User:NAME. A name with a comma "
-                "needs a YAML list."
+                f"{name}{given.format_hosts(hosts)}: {untyped[0]!r} has no type. Write each as User:NAME. A name with "
+                "a comma needs a YAML list."
             )
 
 
@@ -496,12 +504,12 @@ def _durations(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Ma
         try:
             soak_s = gates.parse_duration(text)
         except ValueError as error:
-            yield Problem(f"quorumshift_soak{given.of(hosts)}: {error}.", "stops")
+            yield Problem(f"quorumshift_soak{given.format_hosts(hosts)}: {error}.", "stops")
             continue
         if soak_s < SHORT_SOAK_S:
             yield Problem(
-                f"quorumshift_soak{given.of(hosts)}: {value} is less than an hour. Finalization cannot be undone; the "
-                "soak shows faults before it. The default is 24h.",
+                f"quorumshift_soak{given.format_hosts(hosts)}: {value} is less than an hour. Finalization cannot be "
+                "undone; the soak shows faults before it. The default is 24h.",
                 "warns",
             )
 

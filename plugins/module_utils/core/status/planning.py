@@ -50,10 +50,10 @@ def steps(
             continue
         text = gates.GATES[step.name].moment if step.kind == GATE else step.text
         ahead.append(Step(step.kind, step.name, text, plan.batches, plan.reasons, step.back))
-    return _without_repeated_gate(ahead)
+    return _drop_repeated_gate(ahead)
 
 
-def _without_repeated_gate(ahead: list[Step]) -> list[Step]:
+def _drop_repeated_gate(ahead: list[Step]) -> list[Step]:
     """Return the steps without the first of two gates `before_revert` that no roll `hybrid` separates."""
     gate_names = [step.name for step in ahead if step.kind == GATE]
     rolls = {step.name for step in ahead if step.kind == ROLL}

@@ -31,7 +31,7 @@ def lines(
         if step.kind == planning.START:
             what += f": {', '.join(step.batches[0])} together"
         elif step.batches:
-            order = [" + ".join(_with_reason(host, step.reasons) for host in batch) for batch in step.batches]
+            order = [" + ".join(_append_reason(host, step.reasons) for host in batch) for batch in step.batches]
             what += f": {', then '.join(order)}"
         shown.append(f"  {number:>2}  {what}")
         for hosts, text in (changes.get(step.name) or {}).items():
@@ -72,7 +72,7 @@ def took_lines(steps: Iterable[planning.Took], seconds: float) -> list[str]:
     return [*shown, f"  whole run, with gates and waits: {screen.format_duration(seconds)}"]
 
 
-def _with_reason(host: str, reasons: Mapping[str, str]) -> str:
+def _append_reason(host: str, reasons: Mapping[str, str]) -> str:
     return f"{host} ({reasons[host]})" if host in reasons else host
 
 

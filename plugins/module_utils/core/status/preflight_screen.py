@@ -28,15 +28,15 @@ def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
             begin = f"  {name:<6}  {finding['id']:<{width}}  "
             do = finding["do"]
             end = f"waived: {finding['waived']}" if finding["waived"] else f"{do[:1].upper()}{do[1:]}."
-            lines += ["", *_wrapped(begin, [finding["seen"], end])]
+            lines += ["", *_wrap(begin, [finding["seen"], end])]
     return (
-        [*lines, "", *_wrapped("  passed: ", [", ".join(preflight.TITLE.get(check, check) for check in passed)])]
+        [*lines, "", *_wrap("  passed: ", [", ".join(preflight.TITLE.get(check, check) for check in passed)])]
         if passed
         else lines
     )
 
 
-def _wrapped(begin: str, paragraphs: Sequence[str]) -> list[str]:
+def _wrap(begin: str, paragraphs: Sequence[str]) -> list[str]:
     """Return the wrapped paragraphs to the right of `begin`."""
     wrapper = textwrap.TextWrapper(
         WIDTH - len(begin), subsequent_indent="", break_long_words=False, break_on_hyphens=False

@@ -157,7 +157,7 @@ def _state(node: NodeFacts, registration: Mapping | None) -> str:
     return "online"
 
 
-def _of_this_attempt(passed: list[str], now: str) -> list[str]:
+def _select_this_attempt(passed: list[str], now: str) -> list[str]:
     """Return the passed gates that lead to this phase, each once: others are of an attempt that was rolled back.
 
     An attempt begins with gate before_controllers. Gates of a move to another ZooKeeper ensemble lead to no phase.
@@ -209,7 +209,8 @@ def render(
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)
         lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
     lines.append(
-        "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the run artifacts here")
+        "  gates passed: "
+        + (", ".join(_select_this_attempt(passed, state["phase"])) or "none in the run artifacts here")
     )
     if run:
         lines.append(f"  {run}")

@@ -40,7 +40,7 @@ class Connection(NamedTuple):
 def find_connections(addresses: Iterable[Address]) -> List[Connection]:
     """Return this host's connections to any of these (IP address, port)."""
     wanted = set(addresses)
-    found = [connection for connection in _established() if connection[0] in wanted]
+    found = [connection for connection in _list_established() if connection[0] in wanted]
     owners = _owners({inode for _remote, _uid, inode in found})
     return [Connection(remote, uid, tuple(sorted(owners.get(inode, ())))) for remote, uid, inode in found]
 
@@ -51,7 +51,7 @@ def resolve(host: str, port: int) -> List[Address]:
     return list(dict.fromkeys((str(answer[4][0]), port) for answer in answers))
 
 
-def _established() -> Iterator[Tuple[Address, int, str]]:
+def _list_established() -> Iterator[Tuple[Address, int, str]]:
     for path, family in (("/proc/net/tcp", socket.AF_INET), ("/proc/net/tcp6", socket.AF_INET6)):
         try:
             with open(path, encoding="ascii") as lines:

@@ -453,7 +453,7 @@ def test_each_variable_may_be_text_as_from_a_survey(name):
     if spec.get("options") and kind == "dict":
         option = next(key for key, option_spec in spec["options"].items() if option_spec["type"] == "str")
         value = {option: (spec["options"][option].get("choices") or ["x"])[0]}
-        typed = variable_specs.typed(name, json.dumps(value))
+        typed = variable_specs.convert_text(name, json.dumps(value))
         assert {key: typed[key] for key in value} == value
     elif spec.get("elements") == "dict":
         if not name.startswith(variables.PREFIXES):
@@ -462,11 +462,11 @@ def test_each_variable_may_be_text_as_from_a_survey(name):
         assert "not of type list" in found  # only YAML has it
     elif kind in TEXTS:
         text, value = OF_ELEMENTS.get(spec.get("elements", ""), TEXTS[kind]) if kind == "list" else TEXTS[kind]
-        assert variable_specs.typed(name, text) == value
-        assert variable_specs.typed(name, value) == value
+        assert variable_specs.convert_text(name, text) == value
+        assert variable_specs.convert_text(name, value) == value
         assert [text for text in problems(inventory({name: text})) if "not of type" in text] == []
     else:
-        assert variable_specs.typed(name, "~/x") == "~/x"  # a path is of its host
+        assert variable_specs.convert_text(name, "~/x") == "~/x"  # a path is of its host
 
 
 def expressions():
