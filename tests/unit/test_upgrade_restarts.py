@@ -195,8 +195,8 @@ def made(tmp_path, monkeypatch):
     def make(link=True):
         node = Node(tmp_path, link)
         nodes.append(node)
-        for name in ("state", "begin"):
-            monkeypatch.setattr(service, name, getattr(node, name))
+        monkeypatch.setattr(service, "read_state", node.state)
+        monkeypatch.setattr(service, "begin", node.begin)
         monkeypatch.setattr(service, "runs_systemd", lambda: False)
         monkeypatch.setattr(service, "is_running", lambda _unit: False)
         monkeypatch.setattr(own_node, "read_running_mode", node.mode)
