@@ -126,9 +126,11 @@ def _text(path: Path, node: ast.AST | None, template: str) -> Text:
 
 
 def _templates(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the outermost strings of a tree, with INSERTED for each value. A module's documentation quotes messages."""
+    """Yield the outermost strings of a tree, with INSERTED for each value. Documentation quotes messages."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
             continue
         template = template_of(node)
         if template is not None:
