@@ -107,8 +107,6 @@ def test_a_broker_that_hangs_while_it_recovers_fails_with_what_it_did_last(monke
         with pytest.raises(restart_steps.NotUp) as failed:
             start(broker, monkeypatch)
         waited, _colon, last = str(failed.value).partition(". Last progress in its log: ")
-        assert (
-            waited
-            == "waited 25 s for kafka to answer in mode zk. Last seen: its listener does not answer (QS-RESTART-012)"
-        )
-        assert re.fullmatch(rf"recovering log directory \S+: {PARTITIONS // 2 - 1} of \d+ logs", last), last
+        assert waited == "waited 25 s for kafka to answer in mode zk. Last seen: its listener does not answer"
+        recovering = rf"recovering log directory \S+: {PARTITIONS // 2 - 1} of \d+ logs"
+        assert re.fullmatch(rf"{recovering} \(QS-RESTART-012\)", last), last

@@ -172,7 +172,11 @@ def test_a_stuck_leader_is_detected_and_its_restart_fixes_it(monkeypatch):
 
         admits = admission(connections)
         reasons, first = admits(held_out()[0])
-        assert first is None and "1 partition under-replicated: orders-0" in reasons and "lasts 5 s" in reasons[-1]
+        assert (
+            first is None
+            and "1 partition under-replicated: orders-0 (QS-GATE-005)" in reasons
+            and "lasts 5 s" in reasons[-1]
+        )
         set_unclean_election(connections, "true")
         servers.wait_for(lambda: "unclean.leader.election.enable=false" in admits(held_out()[0])[0][-1], 30, "a reason")
         set_unclean_election(connections, "false")

@@ -36,7 +36,7 @@ def test_each_failed_write_is_reported(ensemble):
             write()
         client.set_acls("/one", [make_acl("world", "anyone", all=True)])
         client.set("/one", b"concurrent")
-        with pytest.raises(WriteError, match=r"^/one was not set: BadVersionError\. Run again$"):
+        with pytest.raises(WriteError, match=r"^/one was not set: BadVersionError\. Run again \(QS-GATE-006\)$"):
             write()
         servers.suspend(ensemble.pid)
         try:
