@@ -17,7 +17,6 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import probe_module
 from ansible_collections.quorumshift.kafka.plugins.modules import kraft_preflight, migration_state, rolling_restart
 
-from tests.unit.action.harness import harness  # noqa: F401
 from tests.unit.core import preflight_facts, recorded
 from tests.unit.modules import documented
 
@@ -61,7 +60,7 @@ def run(monkeypatch):
     return result_of
 
 
-def rolling_restarts(run, harness):  # noqa: F811
+def rolling_restarts(run, harness):
     accepted = {"accept": ["73f70e"]}  # partitions with one replica
     for facts, kind in (("hybrid", "kraft"), ("zk", "restart_broker")):
         options = {"state": "planned", "kind": kind, "run": "night-1", **accepted}
@@ -73,14 +72,14 @@ def rolling_restarts(run, harness):  # noqa: F811
     yield run(rolling_restart, "hybrid_1_kraft_broker_down", kind="kraft", batch=["b2"], **quick)
 
 
-def states(run, harness):  # noqa: F811
+def states(run, harness):
     for name in ("dual_write_broker_down", "reverting_1_plain", "zk"):
         harness.session = {}
         result = run(migration_state, name, plan_to="")
         yield harness.run("migration_state", {"record": False, "plan": "alone"}, result)
 
 
-def results(name, run, harness):  # noqa: F811
+def results(name, run, harness):
     """Return real results of a module, as a task gets them."""
     if name in RECORDED:
         lines = (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -93,7 +92,7 @@ def results(name, run, harness):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", documented.PUBLIC)
-def test_samples_are_parts_of_real_results(name, run, harness):  # noqa: F811
+def test_samples_are_parts_of_real_results(name, run, harness):
     found, returns = results(name, run, harness), documented.module(name).returns
     invented = {}
     for key, entry in returns.items():
