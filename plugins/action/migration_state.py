@@ -71,7 +71,8 @@ class ActionModule(QuorumshiftAction):
         finishes = None if direction or unproved else screen.next_after_failure(detected.phase, newest, alive)
         if finishes:
             result["next"] = finishes._asdict()
-        result["next"]["given"] = dict(screen.given_again(result["next"]["playbook"], newest, alive))
+        again = screen.given_again(result["next"]["playbook"], newest, alive)
+        result["next"]["given"] = process_identity.repeatable(again)
         result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK
         verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}

@@ -39,9 +39,6 @@ class ActionModule(QuorumshiftAction):
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""
         decided = self.session["run_lock"]
-        since, playbook, given = time.time(), process_identity.playbook_name(), process_identity.given()
-        if playbook == "restart":  # what started since then need not restart again
-            given.setdefault("restart_since", str(int(since)))
         lock = {
             **process_identity.own_identity(),
             "number": decided["number"],
@@ -49,9 +46,9 @@ class ActionModule(QuorumshiftAction):
             "direction": decided["direction"],
             "target": decided["target"],
             "excluded": decided["excluded"],
-            "since": since,
-            "playbook": playbook,
-            "given": given,
+            "since": time.time(),
+            "playbook": process_identity.playbook_name(),
+            "given": process_identity.given(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 from typing import Any, Mapping
 
 from ansible import context
@@ -81,15 +82,23 @@ def given() -> dict[str, str]:
 
     Without dictionaries, which may hold passwords, and without what masking would hide.
     """
-    found = {}
-    for name, value in typed().items():
-        spec = variable_specs.specs().get(name)
-        if spec is None or name in _ONCE or isinstance(value, dict) or spec.get("no_log"):
-            continue
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        if mask(text) == text:
-            found[name] = text
-    return found
+    texts = {
+        name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in typed().items()
+        if not isinstance(value, dict)
+    }
+    return repeatable(texts)
+
+
+def repeatable(given: Any) -> dict[str, str]:
+    """Return what a command may repeat of variables as a run lock has them. A host keeps the lock, so what it says is
+    checked again: another name, or a template, which Ansible would run on the control node, is left out."""
+    return {
+        name: text
+        for name, text in (given.items() if isinstance(given, dict) else ())
+        if name in variable_specs.specs() and name not in _ONCE
+        if isinstance(text, str) and mask(text) == text and not re.search(r"\{[{%#]", text)
+    }
 
 
 def _started(pid: int) -> int:

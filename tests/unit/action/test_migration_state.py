@@ -285,6 +285,24 @@ def test_what_was_accepted_is_no_part_of_the_command_that_repeats_a_run(monkeypa
     assert process_identity.given() == repeated
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"upgrade_to": "{{ lookup('pipe', 'id') }}"},
+        {"upgrade_to": "{% if true %}3.9.2{% endif %}"},
+        {"ansible_ssh_common_args": "-o ProxyCommand=id"},
+        {"quorumshift_accept_unverified_copy": "true"},
+        {"upgrade_to": ["3.9.2"]},
+        {"upgrade_to": None},
+        ["upgrade_to"],
+        "upgrade_to=3.9.2",
+        None,
+    ],
+)
+def test_a_host_adds_nothing_to_the_command_that_a_run_would_not_have_written(said):
+    assert process_identity.repeatable(said) == {}
+
+
 def test_awx_names_the_job_template(fresh, monkeypatch):
     monkeypatch.setenv("JOB_ID", "7")
     fresh.run("migration_state", {"show": True}, state("dual_write"))
