@@ -27,7 +27,7 @@ class ActionModule(QuorumshiftAction):
         ]
         hosts = dict.fromkeys([variables.CONTROL_NODE, *nodes])
         found_of = {host: dict(self._variables(host)) for host in hosts}
-        typed = process_identity.typed()
+        typed = process_identity.find_typed()
         lost = typed.pop(LOST, "")
         given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost)
         found = variables.find_problems(

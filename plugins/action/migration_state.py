@@ -71,8 +71,8 @@ class ActionModule(QuorumshiftAction):
         finishes = None if direction or unproved else screen.next_after_failure(detected.phase, newest, alive)
         if finishes:
             result["next"] = finishes._asdict()
-        again = screen.given_again(result["next"]["playbook"], newest, alive)
-        result["next"]["given"] = process_identity.repeatable(again)
+        again = screen.find_given_again(result["next"]["playbook"], newest, alive)
+        result["next"]["given"] = process_identity.select_repeatable(again)
         result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK
         verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}

@@ -48,7 +48,7 @@ class ActionModule(QuorumshiftAction):
             "excluded": decided["excluded"],
             "since": time.time(),
             "playbook": process_identity.playbook_name(),
-            "given": process_identity.given(),
+            "given": process_identity.find_given(),
             "closed": False,
         }
         node = self.facts_of(self.host).get("quorumshift_node") or {}

@@ -71,26 +71,26 @@ def playbook_name() -> str:
     return name.rpartition(".")[2]
 
 
-def typed() -> dict[str, Any]:
+def find_typed() -> dict[str, Any]:
     """Return all variables of the command line, those of `-e @file` included. Ansible has loaded them, and keeps them
     for the whole process."""
     return dict(load_extra_vars(DataLoader()))
 
 
-def given() -> dict[str, str]:
+def find_given() -> dict[str, str]:
     """Return the public variables of the command line as text, for the command that repeats this run.
 
     Without dictionaries, which may hold passwords, and without what masking would hide.
     """
     texts = {
         name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        for name, value in typed().items()
+        for name, value in find_typed().items()
         if not isinstance(value, dict)
     }
-    return repeatable(texts)
+    return select_repeatable(texts)
 
 
-def repeatable(given: Any) -> dict[str, str]:
+def select_repeatable(given: Any) -> dict[str, str]:
     """Return what a command may repeat of variables as a run lock has them. A host keeps the lock, so what it says is
     checked again: another name, or a template, which Ansible would run on the control node, is left out."""
     return {

@@ -280,9 +280,9 @@ def test_what_was_accepted_is_no_part_of_the_command_that_repeats_a_run(monkeypa
         "upgrade_home": "password=hunter2",
         "other": 1,
     }
-    monkeypatch.setattr(process_identity, "typed", lambda: typed)
+    monkeypatch.setattr(process_identity, "find_typed", lambda: typed)
     repeated = {"upgrade_to": "3.9.2", "restart_roles": "broker,controller", "restart_concurrency": "2"}
-    assert process_identity.given() == repeated
+    assert process_identity.find_given() == repeated
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_what_was_accepted_is_no_part_of_the_command_that_repeats_a_run(monkeypa
     ],
 )
 def test_a_host_adds_nothing_to_the_command_that_a_run_would_not_have_written(said):
-    assert process_identity.repeatable(said) == {}
+    assert process_identity.select_repeatable(said) == {}
 
 
 def test_awx_names_the_job_template(fresh, monkeypatch):

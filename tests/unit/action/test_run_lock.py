@@ -62,7 +62,7 @@ def test_a_lock_is_closed_also_where_a_part_of_a_run_is_rejected(locked):
     ],
 )
 def test_the_lock_keeps_what_repeats_the_run(locked, monkeypatch, playbook, typed, given):
-    monkeypatch.setattr(process_identity, "typed", lambda: typed)
+    monkeypatch.setattr(process_identity, "find_typed", lambda: typed)
     locked.cliargs({"args": (f"playbooks/{playbook}.yml",)})
     locked.run("run_lock", {"state": "taken"}, {"done": True}, host="b1")
     lock = locked.asked[0]["run_lock"]

@@ -62,7 +62,7 @@ def next_after_failure(now: str, newest: RunLock | None, alive: bool | None) -> 
     return Next(_AGAIN.format(**newest), newest["playbook"], False)
 
 
-def given_again(playbook: str | None, newest: RunLock | None, alive: bool | None) -> Mapping[str, str]:
+def find_given_again(playbook: str | None, newest: RunLock | None, alive: bool | None) -> Mapping[str, str]:
     """Return the variables that the newest run had on its command line, where the next step's playbook repeats it."""
     if newest is None or newest.get("playbook") != playbook or not run_lock.is_interrupted(newest, alive):
         return {}

@@ -248,7 +248,7 @@ GIVEN = {"upgrade_to": "3.9.2"}
     ],
 )
 def test_the_command_that_repeats_an_interrupted_run_has_its_variables(newest, alive, given):
-    assert screen.given_again("upgrade", newest, alive) == given
+    assert screen.find_given_again("upgrade", newest, alive) == given
 
 
 @pytest.mark.parametrize("now", [phase.HYBRID, phase.DUAL_WRITE, phase.UNKNOWN, phase.REVERTING])
