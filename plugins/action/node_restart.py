@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, strays
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
@@ -60,6 +60,8 @@ class ActionModule(QuorumshiftAction):
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",
             **(self._changes_of_repair() if repair else file_changes.restart_options(self, kind, self.host)),
         )
+        if args.get("since"):  # without a reading of the host's clock, the node is restarted
+            args["since"] = clock.by_host_clock(self.nodes()[self.host], float(args["since"])) or 0
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
             return self.renew(result, kind) if self.own.get("renewable") else result

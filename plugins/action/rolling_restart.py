@@ -48,7 +48,7 @@ class ActionModule(QuorumshiftAction):
                 return {"failed": True, "msg": f"{needed}. Nothing was changed."}
             if not self._task.check_mode:
                 self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
-            if result["plan"]["batches"] and not transitions.KINDS[kind].changes_host:
+            if result["plan"]["batches"] and "since" in result and not transitions.KINDS[kind].changes_host:
                 self.say(f"if the run stops, go on with -e restart_since={result['since']}")
             return result
         if state == "planned":

@@ -72,7 +72,8 @@ options:
   since:
     description:
       - With V(restart_broker) and V(restart_controller), the time of the change that the restart is for, in seconds
-        since 1970. A node whose process started later, by its host's clock, is not restarted. V(0) restarts all.
+        since 1970. A node whose process started later is not restarted. V(0) restarts all. In a task it is a time of
+        the control node's clock, which the action plugin converts to that of the host's.
     type: float
     default: 0
   node_id:

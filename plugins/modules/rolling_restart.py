@@ -76,7 +76,7 @@ options:
   since:
     description:
       - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since
-        1970. Nodes that answer and started later, by their host's clock, need no restart. V(0) restarts all.
+        1970 by the control node's clock. Nodes that answer and started later need no restart. V(0) restarts all.
     type: float
     default: 0
   ready:
@@ -206,7 +206,7 @@ phase:
 since:
   description: The O(since) with which a later run leaves out what this one restarts.
   type: float
-  returned: with O(state=planned) of plain restarts
+  returned: with O(state=planned) of plain restarts, unless the control node's clock is wrong
   sample: 1795276228
 plan:
   description:
@@ -292,6 +292,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart imp
     restart_plan,
     stuck_leaders,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names, sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import log_ends, topics
@@ -351,7 +352,8 @@ def planned(module):
     refused = plain_restart.refusal(facts, detected) if kind.is_plain else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    times = {"since": given["since"] or int(facts["time"])} if kind.is_plain else {}
+    since = (given["since"] or clock.last_reading(facts["nodes"])) if kind.is_plain else None
+    times = {"since": since} if since else {}
     plan, min_isr, partitions = cluster_health.Plan([], [], {}, {}), {}, topics_found.get("partitions") or {}
     of_brokers = kind.role == transitions.BROKER
     if of_brokers and not kind.is_plain:

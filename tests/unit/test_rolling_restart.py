@@ -60,6 +60,13 @@ def partition(facts, replicas, isr):
     return facts
 
 
+def asked(facts, ahead_s=0.0):
+    """Let each host have been read at once, with clocks that are ahead of the control node's."""
+    for node in facts["nodes"].values():
+        node["asked"] = [node["time"] - ahead_s] * 2
+    return facts
+
+
 def ids(facts, *hosts):
     return [facts["nodes"][host]["node_id"] for host in hosts]
 
@@ -259,7 +266,7 @@ def test_brokers_of_one_partition_restart_one_at_a_time():
 
 
 def test_a_broker_that_started_after_the_change_is_done():
-    facts = recorded.facts("dual_write")
+    facts = asked(recorded.facts("dual_write"))
     for host, at in (("b1", 100.0), ("b2", 300.0), ("b3", None)):
         facts["nodes"][host]["service"] = {**RUNS, "started_at": at}
     assert together(facts, since=200)["brokers"]["done"] == ["b2"]
@@ -448,7 +455,7 @@ def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch)
 
 
 def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throttles):
-    facts = recorded.facts("zk")
+    facts = asked(recorded.facts("zk"))
     facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"]["b1"]["node_id"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b1", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
@@ -489,7 +496,7 @@ def dead(facts, host):
 
 
 def test_a_broker_that_died_after_its_restart_is_not_done(throttles):
-    facts = recorded.facts("zk")
+    facts = asked(recorded.facts("zk"))
     since = min(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
@@ -499,3 +506,29 @@ def test_a_broker_that_died_after_its_restart_is_not_done(throttles):
     assert facts["nodes"]["b2"]["service"]["started_at"] >= since
     plan = rolling_restart.planned(module)["plan"]
     assert plan["batches"] == [["b2"]] and plan["done"] == ["b1", "b3"]
+
+
+def test_the_time_with_which_a_run_goes_on_is_that_of_the_control_node(throttles):
+    """The clocks of all hosts are 20 s ahead. b1 started 5 s before the plan, which is no restart of this run."""
+    facts = asked(recorded.facts("zk"), ahead_s=20)
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    now = max(node["time"] for node in facts["nodes"].values())
+    facts["nodes"]["b1"]["service"]["started_at"] = now - 5
+    module = Module(facts, "restart_broker", [], "planned")
+    module.params["cluster_id"] = "c"
+    module.params["since"] = rolling_restart.planned(module)["since"]
+    assert rolling_restart.planned(module)["plan"]["done"] == []
+    facts["nodes"]["b2"]["service"]["started_at"] = facts["nodes"]["b2"]["time"] = now + 60
+    facts["nodes"]["b2"]["asked"] = [now + 40] * 2
+    assert rolling_restart.planned(module)["plan"]["done"] == ["b2"]
+
+
+def test_no_time_is_compared_where_the_control_nodes_clock_is_wrong(throttles):
+    facts = asked(recorded.facts("zk"), ahead_s=31)
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    module = Module(facts, "restart_broker", [], "planned")
+    module.params["cluster_id"] = "c"
+    assert "since" not in rolling_restart.planned(module)
+    module.params["since"] = 1
+    with pytest.raises(Failed, match=r"control node's clock is 31.0 s behind every host's.*\(QS-RESTART-003\)"):
+        rolling_restart.planned(module)

@@ -17,6 +17,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode, phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     ClusterFacts,
@@ -363,10 +364,16 @@ def plan_hosts(
 ) -> cluster_health.Plan:
     """Return the plan of the hosts of a role.
 
-    Those that answer and whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are
-    done, and so are the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
+    Those that answer and whose process started after `since` (see was_restarted_since) are done, and so are the hosts
+    in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
     """
     nodes = _nodes_of_role(facts, role)
+    behind = clock.control_behind_s(facts["nodes"])
+    if since and abs(behind) >= clock.APART_S:
+        raise ValueError(
+            f"restart_since is a time of the control node's clock, and {clock.describe_control(behind)}. Synchronise "
+            "it with chrony or ntpd, or run without restart_since, which restarts every node (QS-RESTART-003)"
+        )
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
         raise ValueError(
@@ -458,10 +465,11 @@ def _choose_canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None
 
 
 def was_restarted_since(node: NodeFacts, since: float) -> bool:
-    """Return whether a node answers and its process started at `since` or later, in seconds since 1970 by its host's
-    clock (0: none did). Of a process that ended, the host still knows when it started."""
-    started = (node.get("service") or {}).get("started_at") or 0
-    return bool(since and node.get("running") and started >= since)
+    """Return whether a node answers and its process surely started at `since` or later, in seconds since 1970 by the
+    control node's clock (0: none did). Of a process that ended, the host still knows when it started."""
+    started = (node.get("service") or {}).get("started_at")
+    known = clock.by_host_clock(node, since)
+    return bool(since and node.get("running") and started and known is not None and started >= known)
 
 
 def _nodes_of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
