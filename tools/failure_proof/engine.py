@@ -177,6 +177,7 @@ def forked(
             for stream in (1, 2):
                 os.dup2(handle, stream)
             os.setsid()
+            adopt_orphans()  # a fork does not inherit that: a worker whose control process was killed goes on
             code = work()
         finally:
             sys.stdout.flush()
