@@ -146,7 +146,7 @@ def _beside(name: str, argv: tuple[str, ...], limit_s: int, **options: Any) -> S
 PARTS: dict[str, tuple[Step, ...]] = {
     # the longest first: the steps of lint, unit, build and failure-sample share the cores
     "lint": (
-        _beside("ansible-test sanity", script("sanity"), 2400),
+        _beside("ansible-test sanity", script("sanity", "--quick"), 2400),
         _beside("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 1200, env=ANSIBLE_ENV),
         _beside("plugin docs", tool("antsibull-docs", *DOCS_LINT, COLLECTION), 600, env=DOCS_ENV),
         _beside("types", tool("mypy"), 300),
@@ -159,6 +159,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         _beside("ruff check", tool("ruff", "check", "."), 120),
         _beside("ruff format", tool("ruff", "format", "--check", "."), 120),
     ),
+    "sanity": (Step("ansible-test sanity", script("sanity"), 2400),),
     "unit": (
         # loadgroup: a module whose fixture is dear runs in one worker
         _beside("pytest", (*PYTEST, "-n", "3", "--dist", "loadgroup", "tests/unit"), 2400, counts_tests=True),
@@ -270,7 +271,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("simulate", "model", "zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
+    *("sanity", "simulate", "model", "zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run ``ansible-test sanity`` on the checkout, with all its tests.
+"""Run ``ansible-test sanity`` on the checkout, with all its tests: python -m tools.sanity [--quick] [OPTIONS].
 
 ansible-test needs a real directory ansible_collections/NAMESPACE/NAME in a git repository, no symbolic link. So the
 checkout's files are copied to .build/sanity. Virtual environments and caches go to .build/sanity/home. The tests
-`compile` and `import` run under every Python that ansible-core supports and this host has; the missing ones are listed
-first. The tests that take longest run beside the others, each part in a copy of its own.
+`compile` and `import` run under every Python that ansible-core supports and this host has, with --quick under the
+oldest, the newest and this one; the missing ones are listed first. The tests that take longest run beside the others,
+each part in a copy of its own. `pylint` reads what the tarball ships: ruff reads the tests and tools too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tools.pythons import find_python
 BASE = ROOT / ".build" / "sanity"
 HOME = BASE / "home"
 ALONE = ("pylint", "import")  # the tests that take longest
+SHIPPED = ("plugins/", "spark/")  # with Python in them
+QUICK = "--quick"
 
 
 def copy_checkout(part: str) -> Path:
@@ -60,8 +63,8 @@ def provide_pip() -> None:
         (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(shim, encoding="utf-8")
 
 
-def provide_pythons() -> Path:
-    """Return a directory for PATH with a pythonX.Y for each supported Python of this host."""
+def provide_pythons(quick: bool) -> Path:
+    """Return a directory for PATH with a pythonX.Y for each supported Python of this host; of the quick ones, three."""
     directory = BASE / "bin"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -69,25 +72,33 @@ def provide_pythons() -> Path:
     found = {version: path for version in supported if (path := find_python(version))}
     own = "{}.{}".format(*sys.version_info[:2])
     found[own] = sys.executable
+    absent = [version for version in supported if version not in found]
+    if quick:
+        found = {version: found[version] for version in {min(found, key=_number), own, max(found, key=_number)}}
     for version, path in found.items():
         # a link to a virtual environment's Python would lose the environment
         wrapper = directory / f"python{version}"
         wrapper.write_text(f'#!/bin/sh\nexec "{path}" "$@"\n', encoding="utf-8")
         wrapper.chmod(0o755)
-    absent = [version for version in supported if version not in found]
     print(
-        f"sanity: compile and import under Python {', '.join(found)}; not on this host: {', '.join(absent) or 'none'}"
+        f"sanity: compile and import under Python {', '.join(sorted(found, key=_number))}; not on this host: "
+        f"{', '.join(absent) or 'none'}"
     )
     return directory
 
 
-def run(arguments: list[str]) -> int:
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def run(arguments: list[str], quick: bool) -> int:
     """Run the tests that `arguments` choose, or all of them in parts; return 0 if all passed."""
     provide_pip()
-    path = f"{provide_pythons()}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    path = f"{provide_pythons(quick)}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     env = {**os.environ, "HOME": str(HOME), "PATH": path, "PIP_QUIET": "1"}
     ansible_test = [str(Path(sys.executable).parent / "ansible-test"), "sanity", "--color", "no"]
     parts = {name: ["--test", name] for name in ALONE}
+    parts["pylint"] += SHIPPED
     parts["others"] = [option for name in ALONE for option in ("--skip-test", name)]
     if arguments:
         parts = {"chosen": arguments}
@@ -108,7 +119,7 @@ def run(arguments: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     with alone("sanity"):
-        return run(arguments)
+        return run([text for text in arguments if text != QUICK], QUICK in arguments)
 
 
 if __name__ == "__main__":
