@@ -326,7 +326,7 @@ class ActionModule(QuorumshiftAction):
             artifacts.note(
                 "event", "took", node_restart=step.name, planned_s=step.planned_s, took_s=round(step.took_s, 3)
             )
-        if last:
+        if last and "run_lock" not in self.session:  # else the run ends where its lock is closed
             artifacts.note("event", "ended", result="ok")
 
 

@@ -113,6 +113,15 @@ def test_a_run_without_a_direction_locks_nothing(fresh):
     assert "run_lock" not in fresh.run("migration_state", {}, state("zk"))["ansible_facts"]["quorumshift_session"]
 
 
+@pytest.mark.parametrize("direction", ["", "forward"])
+def test_a_run_that_holds_the_lock_ends_where_the_lock_is_closed(fresh, direction):
+    """A worker outlives its control process, so it may show the status of a run that was killed."""
+    fresh.run("migration_state", {"direction": direction}, state("hybrid"))
+    fresh.run("migration_state", {"show": True}, state("dual_write"))
+    ended = [event["result"] for event in fresh.artifacts.events() if event["name"] == "ended"]
+    assert ended == ([] if direction else ["ok"])
+
+
 def test_dual_write_without_the_token_is_idle(fresh):
     assert fresh.run("migration_state", {"direction": "forward"}, state("dual_write"))["idle"]
     fresh.variables["quorumshift_finalize_token"] = "x"
