@@ -52,7 +52,11 @@ OF_ONE_VOTER = (
     "Wait for the snapshots on the other voters",
     "Fetch the snapshots of the other voters",
 )
-REMOVALS = ("Remove the snapshots from the other voters", "Remove what Ansible keeps of the snapshots' jobs")
+REMOVALS = (
+    "Remove the snapshot from the quorum's leader",
+    "Remove the snapshots from the other voters",
+    "Remove what Ansible keeps of the snapshots' jobs",
+)
 SNAPSHOT = ("metadata_snapshot", None)
 CLOSED = ("run_lock", "closed")
 UNREGISTER = "Remove the broker's registration from the quorum"
