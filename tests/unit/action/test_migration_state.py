@@ -15,6 +15,7 @@ from ansible.parsing.splitter import parse_kv
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 from tests.unit.core import recorded
 
@@ -116,9 +117,11 @@ def test_a_run_without_a_direction_locks_nothing(fresh):
 @pytest.mark.parametrize("direction", ["", "forward"])
 def test_a_run_that_holds_the_lock_ends_where_the_lock_is_closed(fresh, direction):
     """A worker outlives its control process, so it may show the status of a run that was killed."""
-    fresh.run("migration_state", {"direction": direction}, state("hybrid"))
+    begun = fresh.run("migration_state", {"direction": direction}, state("hybrid"))
+    fresh.session = begun["ansible_facts"]["quorumshift_session"]
     fresh.run("migration_state", {"show": True}, state("dual_write"))
-    ended = [event["result"] for event in fresh.artifacts.events() if event["name"] == "ended"]
+    run = RunArtifacts(fresh.variables["quorumshift_artifacts_dir"], begun["cluster_id"], fresh.session["run"])
+    ended = [event["result"] for event in run.events() if event["name"] == "ended"]
     assert ended == ([] if direction else ["ok"])
 
 
