@@ -32,6 +32,14 @@ class Exited(Exception):
     """The module has returned its result."""
 
 
+def asked(facts):
+    """Let the facts say when the control node read each host, which node_facts' action plugin adds."""
+    for node in facts["nodes"].values():
+        if node.get("time"):
+            node["asked"] = [node["time"], node["time"] + 0.5]
+    return facts
+
+
 @pytest.fixture
 def run(monkeypatch):
     """Return a function that runs a module on recorded facts and returns its result."""
@@ -47,7 +55,7 @@ def run(monkeypatch):
     monkeypatch.setattr(rolling_restart.reassigner, "read_throttled_configs", lambda _admin: ({}, []))
 
     def result_of(module, facts, **options):
-        monkeypatch.setattr(probe_module.cluster, "collect", lambda *_given: recorded.facts(facts))
+        monkeypatch.setattr(probe_module.cluster, "collect", lambda *_given: asked(recorded.facts(facts)))
         monkeypatch.setattr(
             kraft_preflight, "collect", lambda _module: preflight_facts.collected(facts, controller_config={})
         )
