@@ -207,7 +207,7 @@ since:
   description: The O(since) with which a later run leaves out what this one restarts.
   type: float
   returned: with O(state=planned) of plain restarts, unless the control node's clock is wrong
-  sample: 1795276228
+  sample: 1795276229
 plan:
   description:
     - C(batches) of hosts, hosts that need no restart (C(done)), C(reasons) by host, the C(kind), and C(unavoidable),
