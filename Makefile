@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) -m tests.system.testbed
-CHECKS := lint sanity unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey
+CHECKS := lint sanity unit integration integration-long spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -24,11 +24,12 @@ model: setup ## 10,000 random histories of a migration through the gates: no wro
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
 test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule, crash-tests
-test-full: setup ## the long checks: sanity, molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
+test-full: setup ## the long checks: sanity, integration-long, molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
+integration-long: setup ## those of these tests that take more than a minute each
 spark: setup ## the verification jobs on a real Spark, against servers that the tests start
 spark-standalone: setup ## the comparison on a standalone cluster of two workers without the driver's files
 build: setup ## build the collection, install the tarball outside the checkout, check it there

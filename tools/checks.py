@@ -115,6 +115,17 @@ SECURE_ROLLBACK_TESTS = [
 ]
 
 
+# Real servers too, each more than a minute for one playbook or one rare case. Unit tests and the failure proof's sample
+# cover the rules of these in `make test`; what real servers answer is seen by `make integration-long` alone.
+LONG_INTEGRATION = [
+    f"tests/integration/test_{name}.py"
+    for name in (
+        *("dead_destination_host", "old_metadata_version", "reassign_playbook", "slow_start", "stuck_leaders"),
+        *("upgrade", "zk_controller_restore"),
+    )
+]
+INTEGRATION = (*PYTEST, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+
 TESTBED = (PYTHON, "-m", "tests.system.testbed")
 TESTBED_DOWN = Step("testbed down", (*TESTBED, "down"), 120)
 
@@ -171,10 +182,15 @@ PARTS: dict[str, tuple[Step, ...]] = {
         # the tests wait more than they compute; a file's tests share servers
         Step(
             "pytest",
-            (*PYTEST, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "tests/integration"),
+            (*INTEGRATION, "tests/integration", *(f"--ignore={path}" for path in LONG_INTEGRATION)),
             2400,
             counts_tests=True,
         ),
+    ),
+    "integration-long": (
+        Step("jars", (*TESTBED, "jars"), 900),
+        Step("archive of classes", (PYTHON, "-m", "tests.integration.class_archive"), 300, env=COLLECTIONS),
+        Step("pytest", (*INTEGRATION, *LONG_INTEGRATION), 2400, counts_tests=True),
     ),
     "test-files": (
         Step("jars", (*TESTBED, "jars"), 900),
@@ -271,7 +287,17 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("sanity", "simulate", "model", "zk-to-zk", "test-files", "test-releases", "spark", "spark-standalone"),
+    *(
+        "sanity",
+        "integration-long",
+        "simulate",
+        "model",
+        "zk-to-zk",
+        "test-files",
+        "test-releases",
+        "spark",
+        "spark-standalone",
+    ),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

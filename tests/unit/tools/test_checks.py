@@ -65,6 +65,13 @@ open({str(pid_file)!r}, "w").write(str(child.pid))
         os.kill(int(pid_file.read_text()), 0)
 
 
+def test_the_long_integration_tests_are_in_one_of_two_targets():
+    assert all((checks.ROOT / path).is_file() for path in checks.LONG_INTEGRATION)
+    short, long = (checks.PARTS[part][-1].argv for part in ("integration", "integration-long"))
+    assert {f"--ignore={path}" for path in checks.LONG_INTEGRATION} <= set(short)
+    assert set(checks.LONG_INTEGRATION) <= set(long) and "integration-long" in checks.LONG
+
+
 def waits_for(own, other) -> checks.Step:
     """A step that ends once the other one has begun."""
     code = f"""
