@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Iterable, NamedTuple, Tuple, Union
+from typing import Iterable, List, NamedTuple, Tuple, Union
 
 KAFKA_PORT = 9092
 ZOOKEEPER_PORT = 2181
@@ -73,8 +73,8 @@ def parse_host_ports(
 
     Order is kept and duplicates are dropped. Raises AddressError if there is no address.
     """
-    items = value.split(",") if isinstance(value, str) else value
-    found = []
+    items = value.split(",") if isinstance(value, str) else list(value)
+    found: List[HostPort] = []
     for item in items:
         if isinstance(item, str):
             if not item.strip():
@@ -83,7 +83,8 @@ def parse_host_ports(
         if item not in found:
             found.append(item)
     if not found:
-        raise AddressError(f"{value!r} contains no host (QS-CONNECT-006)")
+        seen = value if isinstance(value, str) else items
+        raise AddressError(f"{seen!r} contains no host (QS-CONNECT-006)")
     return tuple(found)
 
 

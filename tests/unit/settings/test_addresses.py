@@ -64,6 +64,11 @@ def test_host_ports_keep_order_and_drop_duplicates():
     assert parse_host_ports(["b:1", HostPort("a", 2)]) == (HostPort("b", 1), HostPort("a", 2))
 
 
+def test_what_contains_no_host_is_shown():
+    with pytest.raises(AddressError, match=r"\[' '\] contains no host"):
+        parse_host_ports(text for text in [" "])
+
+
 @pytest.mark.parametrize("value", ["", " , ", []])
 def test_host_ports_without_a_host(value):
     with pytest.raises(AddressError, match="contains no host"):
