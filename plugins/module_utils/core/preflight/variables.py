@@ -309,10 +309,11 @@ def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
     """Return what is wrong with a value of the right type, "" if nothing is."""
     if spec.get("type") in _NUMBERS:
         least, most = int(name == _PORT), _MOST.get(name, math.inf)
-        if not math.isfinite(value) or not least <= value <= most or (not value and name in _ZERO_IS_NONE):
+        above_zero = name in _ZERO_IS_NONE or name.endswith("_timeout_s")  # a wait of no time is no wait
+        if not math.isfinite(value) or not least <= value <= most or (not value and above_zero):
             wanted = f"from {least} " + (f"to {most}" if name in _MOST else "on")
             wrong = "no port" if name == _PORT else "out of range"
-            return f"{value!r} is {wrong}. Use a number {'above 0' if name in _ZERO_IS_NONE else wanted}"
+            return f"{value!r} is {wrong}. Use a number {'above 0' if above_zero else wanted}"
     if spec.get("type") == "path" and name not in _OF_THE_CONTROL_NODE and not str(value).startswith(("/", "~", "$")):
         return f"{value!r} is no absolute path. Begin it with /"
     if name in _SETTINGS:

@@ -212,8 +212,9 @@ CASES = [
         for name, value, helps in (
             ("quorumshift_probe_timeout", 0, "above 0"),
             ("quorumshift_probe_timeout", "nan", "above 0"),
-            ("quorumshift_gate_timeout_s", "inf", "from 0 on"),
+            ("quorumshift_gate_timeout_s", "inf", "above 0"),
             ("quorumshift_stable_s", -1, "from 0 on"),
+            ("quorumshift_stop_timeout_s", 0, "above 0"),
         )
     ],
     (inventory({"restart_concurrency": 0}), "restart_concurrency: 0 is out of range", "above 0"),
