@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, Mapping
 
-from ansible import constants, context
+from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs, whole_run
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
@@ -68,8 +68,6 @@ VARIABLES = {
 PROBE = (*CONNECTION, "nodes", "excluded", "cluster_id")
 RUN = ("run", "cluster_id")
 
-_SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
-_NOTHING_CHANGED = "Run the whole playbook: it skips what is done. Nothing was changed"
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
 _WAITED = re.compile(r" \(\d+ s\)$")
@@ -146,16 +144,7 @@ class QuorumshiftAction(ActionBase):
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
                 f"pip install 'ansible-core>={oldest}'. Nothing was changed (QS-RUN-010)"
             )
-        if self.vars.get("ansible_limit"):
-            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED} (QS-RUN-011)"
-        tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
-        # Tasks of the collection have no tags of their own, so skipping other tags, as molecule does, excludes none.
-        tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
-        if tags:
-            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
-        if context.CLIARGS.get("start_at_task"):
-            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
-        return self._after_failure() or self._unlocked()
+        return whole_run.find_exclusion() or self._after_failure() or self._unlocked()
 
     def _after_failure(self) -> str | None:
         """Return that this run has failed already, None while it goes on and for a clean-up."""

@@ -8,24 +8,28 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible_collections.quorumshift.kafka.plugins.filter.from_the_first_task import hosts_of_the_first_play
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
 
 
 @pytest.mark.parametrize(
-    ("variables", "cliargs", "why"),
+    ("cliargs", "why"),
     [
-        ({"ansible_limit": "b1"}, {}, "--limit b1 excludes hosts"),
-        ({"ansible_run_tags": ["some"]}, {}, "--tags or --skip-tags some exclude tasks"),
-        ({"ansible_skip_tags": ["always"]}, {}, "--tags or --skip-tags always exclude tasks"),
-        ({}, {"start_at_task": "Plan"}, "--start-at-task excludes tasks"),
+        ({"subset": "b1"}, "--limit b1 excludes hosts"),
+        ({"tags": ["some"]}, "--tags or --skip-tags some exclude tasks"),
+        ({"skip_tags": ["always"]}, "--tags or --skip-tags always exclude tasks"),
+        ({"start_at_task": "Plan"}, "--start-at-task excludes tasks"),
+        ({"step": True}, "--step excludes tasks"),
     ],
 )
-def test_a_part_of_a_run_is_rejected(harness, variables, cliargs, why):
+def test_a_part_of_a_run_is_rejected(harness, cliargs, why):
     harness.cliargs(cliargs)
-    result = harness.run("digest_key", {}, {"changed": True}, variables=variables)
+    result = harness.run("digest_key", {}, {"changed": True})
     assert result["failed"] and why in result["msg"] and "Nothing was changed" in result["msg"]
     assert harness.asked == []
+    with pytest.raises(AnsibleError, match=why):  # where no task runs that could refuse it
+        hosts_of_the_first_play("localhost")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,9 @@ def test_a_module_that_did_not_start_says_why(harness, monkeypatch):
 
 
 def test_other_tags_to_skip_exclude_no_task(harness):
-    assert "failed" not in harness.run("digest_key", {}, {}, variables={"ansible_skip_tags": ["molecule-notest"]})
+    harness.cliargs({"tags": ["all"], "skip_tags": ["molecule-notest"]})
+    assert "failed" not in harness.run("digest_key", {}, {})
+    assert hosts_of_the_first_play("localhost") == "localhost"
 
 
 def test_a_run_that_failed_does_nothing_more(harness):

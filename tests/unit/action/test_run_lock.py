@@ -49,7 +49,8 @@ def test_a_run_that_ended_well_says_so_once(locked):
 
 
 def test_a_lock_is_closed_also_where_a_part_of_a_run_is_rejected(locked):
-    locked.run("run_lock", {"state": "closed"}, {"done": True}, variables={"ansible_limit": "b1"})
+    locked.cliargs({"subset": "b1"})
+    locked.run("run_lock", {"state": "closed"}, {"done": True})
     assert locked.asked[0]["state"] == "closed"
 
 
