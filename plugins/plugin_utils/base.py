@@ -74,6 +74,7 @@ _WAITED = re.compile(r" \(\d+ s\)$")
 PLAN = "plan.json"
 REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
+SET_BY = "_set_by"  # ends the name of the fact that says which process of Ansible set another fact
 
 
 variable_specs.specs()  # once: Ansible imports an action in the control process, from which it forks the workers
@@ -122,6 +123,7 @@ class QuorumshiftAction(ActionBase):
             result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
         finally:
+            self._mark_facts(result)
             if result.get("failed"):
                 result["msg"] = message_ids.move_to_end(str(result.get("msg") or ""), message_ids.NO_ID)
             if result.get("failed") and not self._task.ignore_errors:
@@ -246,8 +248,20 @@ class QuorumshiftAction(ActionBase):
     # The run ----------------------------------------------------------------------------------------------------
 
     def facts_of(self, host: str) -> Mapping[str, Any]:
-        """Return the ansible_facts of a host ({} when it has none)."""
-        return (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+        """Return the facts of a host that this process of Ansible has set; {} when there are none. A fact cache keeps
+        those of earlier runs, which say nothing of this one."""
+        facts = (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+        own = process_mark()
+        names = (name[: -len(SET_BY)] for name in facts if name.endswith(SET_BY) and facts[name] == own)
+        return {name: facts[name] for name in names if name in facts}
+
+    @staticmethod
+    def _mark_facts(result: dict) -> None:
+        """Let the facts of a result say which process of Ansible set them."""
+        facts = result.get("ansible_facts")
+        if facts:
+            names = [name for name in facts if name.startswith("quorumshift_")]
+            facts.update({name + SET_BY: process_mark() for name in names})
 
     def _variables_of(self, host: str) -> Mapping[str, Any]:
         """Return the variables of a host. Ansible collects them anew at each access, so a task keeps what it got."""
@@ -424,6 +438,11 @@ class QuorumshiftAction(ActionBase):
             own = {**delegated[self.host], "ansible_python_interpreter": sys.executable}
             changed["ansible_delegated_vars"] = {**delegated, self.host: own}
         return changed
+
+
+def process_mark() -> str:
+    """Return the name of this process of Ansible, which no other process has had."""
+    return os.path.basename(constants.DEFAULT_LOCAL_TMP)
 
 
 def number(value: Any) -> Any:

@@ -54,13 +54,14 @@ class Harness:
         context.CLIARGS = CLIArgs({"args": ("playbooks/migrate.yml",), **given})
 
     def facts(self, host: str, **facts: Any) -> None:
-        """Set facts of a host."""
-        self.hostvars[host].setdefault("ansible_facts", {}).update(facts)
+        """Set facts of a host, as an action of this process does."""
+        marks = {f"{name}{base.SET_BY}": base.process_mark() for name in facts}
+        self.hostvars[host].setdefault("ansible_facts", {}).update({**facts, **marks})
 
     def run(self, name: str, args: dict | None = None, *results: dict, host: str = "localhost", **more: Any) -> dict:
         """Run an action on a host; `results` are what its module returns, call after call."""
         module = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}")
-        action = object.__new__(module.ActionModule)
+        self.action = action = object.__new__(module.ActionModule)
         self.results = list(results)
         if self.session:
             self.facts("localhost", quorumshift_session=self.session)

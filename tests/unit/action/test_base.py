@@ -226,3 +226,24 @@ def test_a_destination_host_that_does_not_answer_may_be_named_dead(harness, monk
     result = harness.run("zk_cut", {"state": state}, {}, host="b1")
     assert result["msg"].startswith("b1 is unreachable: Connection timed out")
     assert ("-e zk_migrate_dead_hosts=b2,b1" in result["msg"]) is says
+
+
+def test_facts_of_another_process_count_for_nothing(harness):
+    node = {"node_id": 1}
+    harness.run("node_facts", {}, {"ansible_facts": {"quorumshift_node": node}}, host="b1")
+    result = harness.run("node_facts", {}, {"ansible_facts": {"quorumshift_node": dict(node)}}, host="b1")
+    harness.hostvars["b1"]["ansible_facts"] = result["ansible_facts"]
+    harness.hostvars["b2"]["ansible_facts"] = {"quorumshift_node": node, f"quorumshift_node{base.SET_BY}": "earlier"}
+    harness.run("digest_key", {}, {})
+    action = harness.action
+    assert {host: action.facts_of(host) for host in ("b1", "b2")} == {
+        "b1": {"quorumshift_node": result["ansible_facts"]["quorumshift_node"]},
+        "b2": {},
+    }
+
+
+def test_a_session_of_a_fact_cache_is_no_session(harness):
+    harness.hostvars["localhost"]["ansible_facts"] = {"quorumshift_session": harness.session}
+    harness.session = {}
+    harness.run("digest_key", {}, {})
+    assert harness.action.session == {}
