@@ -152,7 +152,13 @@ class QuorumshiftAction(ActionBase):
         """Return that this run has failed already, None while it goes on and for a clean-up."""
         if not self._journals() or run_outcome.is_clean_up(self.module_name, self._task.args):
             return None
-        return run_outcome.refusal(self._artifacts().events(), self.step, self.batch)
+        return run_outcome.refusal(self.journal(), self.step, self.batch)
+
+    def journal(self) -> list[Mapping]:
+        """Return the events of this run. One that may change something has journaled its begin."""
+        artifacts = self._artifacts()
+        events: list[Mapping] = [*artifacts.events()]
+        return run_outcome.require_begin(events, artifacts.journal) if self.session.get("run_lock") else events
 
     def _unlocked(self) -> str | None:
         """Return why this run may change nothing, as long as it does not hold the run lock; None when it may."""

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.quorumshift.kafka.plugins.filter.from_the_first_task import hosts_of_the_first_play
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 
 @pytest.mark.parametrize(
@@ -80,11 +83,24 @@ def test_every_failure_is_journaled_with_its_host(harness):
     assert (event["host"], event["reason"], event["task"]) == ("b1", "no space (QS-HOST-001)", "task digest_key")
 
 
-def test_a_journal_that_cannot_be_written_hides_no_reason(harness, tmp_path):
-    (tmp_path / "file").write_text("")
-    harness.variables["quorumshift_artifacts_dir"] = str(tmp_path / "file")
+def test_a_journal_that_cannot_be_written_hides_no_reason(harness, monkeypatch):
+    monkeypatch.setattr(RunArtifacts, "note", full_disk)
     result = harness.run("digest_key", {}, {"failed": True, "msg": "no space (QS-VERIFY-002)"}, host="b1")
     assert result["msg"] == "no space (QS-VERIFY-002)"
+
+
+def full_disk(*_given, **_event):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "journal.jsonl")
+
+
+@pytest.mark.parametrize("left", ["nothing", "a later event"])
+def test_a_run_whose_journal_is_gone_does_nothing_more(harness, left):
+    """What failed before is not known then."""
+    os.unlink(harness.artifacts.journal)
+    if left != "nothing":
+        harness.artifacts.note("event", "step begun", step="Stop", hosts=["localhost"])
+    result = harness.run("digest_key", {}, {})
+    assert "journal.jsonl has no begin of this run" in result["msg"] and harness.asked == []
 
 
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
 
@@ -39,6 +41,12 @@ def test_a_step_without_an_end_is_the_outcome(locked):
     locked.artifacts.note("event", "step begun", step="Restart the brokers", hosts=["b1", "b2"])
     locked.run("run_lock", {"state": "closed"}, {"done": True}, host="b1")
     assert locked.asked[0]["how"] == "Restart the brokers"
+
+
+def test_a_run_whose_journal_is_gone_has_not_ended_well(locked):
+    os.unlink(locked.artifacts.journal)
+    locked.run("run_lock", {"state": "closed"}, {"done": True}, host="b1")
+    assert locked.asked[0]["how"] == "the journal" and locked.events("ended") == []
 
 
 def test_a_run_that_ended_well_says_so_once(locked):
