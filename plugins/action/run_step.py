@@ -37,8 +37,20 @@ class ActionModule(QuorumshiftAction):
             return {"changed": False}
 
     def _begin(self, _args):
+        # What a step changes from the probe host, which has no lock; a broker or controller reads its own lock
+        over = self._taken_over() if self.batch == ["localhost"] else None
+        if over:
+            why = "This step was not begun. See which of the two runs is to go on"
+            return {"failed": True, "msg": f"{run_lock.holder(over)} took over the run lock. {why} (QS-RUN-003)"}
         self.artifacts().note("event", run_outcome.STEP_BEGUN, step=self.step, hosts=self.batch)
         return {"changed": False}
+
+    def _taken_over(self):
+        """Return the run lock that replaced the one of this run, by the last reading of its hosts; None without."""
+        own = self.session.get("run_lock") or {}
+        nodes = {host: self.facts_of(host).get("quorumshift_node") or {} for host in own.get("hosts", ())}
+        newest = run_lock.find_newest(nodes, self.session["cluster_id"])
+        return newest if newest and newest["number"] >= own["number"] and newest["run"] != self.session["run"] else None
 
     def _end(self, _args):
         for begun in self._unended():

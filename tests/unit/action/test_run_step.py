@@ -26,6 +26,18 @@ def test_a_step_ends_with_all_its_hosts(harness):
     assert "failed" not in step(harness, "over")
 
 
+@pytest.mark.parametrize(("number", "run", "begins"), [(4, "own", True), (3, "r0", True), (5, "r1", False)])
+def test_a_step_of_the_control_node_does_not_begin_once_another_run_took_the_lock(harness, number, run, begins):
+    lock = {"number": number, "run": harness.session["run"] if run == "own" else run, "direction": "back"}
+    lock.update(user="ops", host="control-2", since=1_790_000_000, closed=False)
+    harness.session["run_lock"] = {"number": 4, "hosts": ["b1", "b2"]}
+    harness.facts("b1", quorumshift_node={})
+    harness.facts("b2", quorumshift_node={"run_locks": {harness.session["cluster_id"]: lock}})
+    result = step(harness, "begun", ["localhost"], "localhost")
+    assert (not result.get("failed"), bool(harness.events("step begun"))) == (begins, begins)
+    assert begins or "run r1 (back) of ops on control-2" in result["msg"]
+
+
 def test_a_step_that_lost_a_host_does_not_end(harness):
     step(harness, "begun")
     result = step(harness, "ended", ["b2"], "b2")
