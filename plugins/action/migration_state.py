@@ -20,7 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import inventory
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import plain_restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import excluded, rollback
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import (
     backups,
     planning,
@@ -316,7 +316,9 @@ class ActionModule(QuorumshiftAction):
         artifacts = self.artifacts()
         if first:
             playbook = (context.CLIARGS.get("args") or ("",))[0]
-            artifacts.note("event", "begun", user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename})
+            artifacts.note(
+                "event", run_outcome.BEGUN, user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename}
+            )
         artifacts.note("phase", phase_name)
         number = sum(1 for name in os.listdir(artifacts.directory) if name.startswith("facts-"))
         artifacts.save(

@@ -25,7 +25,7 @@ class ActionModule(QuorumshiftAction):
         args = self.fill(args)
         if args["state"] == "taken":
             return self.run_in_slices({**args, **self._lock()})
-        events = self.artifacts().events()
+        events = self.journal()
         failure = run_outcome.outcome(events)
         how = failure.task if failure else run_outcome.OK
         result = self.module({**args, "how": how, "advice": run_outcome.advice(events) if failure else ""})

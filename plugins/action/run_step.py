@@ -9,6 +9,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 _CONTINUES = "Fix the cause, then run the same playbook again: it goes on with what is left."
+_OF_A_RESCUE = ("failed", "lost", "advised")
 _STATUS = "Run quorumshift.kafka.status: it shows the phase and the command to type next."
 
 
@@ -26,11 +27,30 @@ class ActionModule(QuorumshiftAction):
             "advised": self._advise,
             "over": self._require,
         }
-        return work[args["state"]](args)
+        try:
+            return work[args["state"]](args)
+        except OSError as error:
+            if args["state"] not in _OF_A_RESCUE:
+                raise
+            # What follows in the rescue is needed all the more. Without its end in the journal, the step has failed.
+            self.say(f"the journal was not written: {error.filename}: {error.strerror} (QS-HOST-002)")
+            return {"changed": False}
 
     def _begin(self, _args):
+        # What a step changes from the probe host, which has no lock; a broker or controller reads its own lock
+        over = self._taken_over() if self.batch == ["localhost"] else None
+        if over:
+            why = "This step was not begun. See which of the two runs is to go on"
+            return {"failed": True, "msg": f"{run_lock.holder(over)} took over the run lock. {why} (QS-RUN-003)"}
         self.artifacts().note("event", run_outcome.STEP_BEGUN, step=self.step, hosts=self.batch)
         return {"changed": False}
+
+    def _taken_over(self):
+        """Return the run lock that replaced the one of this run, by the last reading of its hosts; None without."""
+        own = self.session.get("run_lock") or {}
+        nodes = {host: self.facts_of(host).get("quorumshift_node") or {} for host in own.get("hosts", ())}
+        newest = run_lock.find_newest(nodes, self.session["cluster_id"])
+        return newest if newest and newest["number"] >= own["number"] and newest["run"] != self.session["run"] else None
 
     def _end(self, _args):
         for begun in self._unended():
@@ -64,13 +84,13 @@ class ActionModule(QuorumshiftAction):
         return {"changed": False}
 
     def _known(self):
-        return {failure.host for failure in run_outcome.failures(self.artifacts().events())}
+        return {failure.host for failure in run_outcome.failures(self.journal())}
 
     def _require(self, _args):
         """Fail where the run failed, with where, why and what to do."""
-        failure = run_outcome.outcome(self.artifacts().events())
+        failure = run_outcome.outcome(self.journal())
         if failure:
-            following = run_outcome.advice(self.artifacts().events()) or self._next()
+            following = run_outcome.advice(self.journal()) or self._next()
             return {
                 "failed": True,
                 "msg": f"{failure.sentence}. {following} Report: {self._artifacts().page} (QS-RUN-004)",
@@ -78,7 +98,7 @@ class ActionModule(QuorumshiftAction):
         return {"changed": False}
 
     def _unended(self):
-        return [event for event in run_outcome.find_unended(self.artifacts().events()) if event["step"] == self.step]
+        return [event for event in run_outcome.find_unended(self.journal()) if event["step"] == self.step]
 
     def _next(self):
         """Return what the operator does next."""

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, Mapping
 
-from ansible import constants, context
+from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs, whole_run
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
@@ -68,14 +68,13 @@ VARIABLES = {
 PROBE = (*CONNECTION, "nodes", "excluded", "cluster_id")
 RUN = ("run", "cluster_id")
 
-_SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
-_NOTHING_CHANGED = "Run the whole playbook: it skips what is done. Nothing was changed"
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
 _WAITED = re.compile(r" \(\d+ s\)$")
 PLAN = "plan.json"
 REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
+SET_BY = "_set_by"  # ends the name of the fact that says which process of Ansible set another fact
 
 
 variable_specs.specs()  # once: Ansible imports an action in the control process, from which it forks the workers
@@ -124,6 +123,7 @@ class QuorumshiftAction(ActionBase):
             result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
             raise
         finally:
+            self._mark_facts(result)
             if result.get("failed"):
                 result["msg"] = message_ids.move_to_end(str(result.get("msg") or ""), message_ids.NO_ID)
             if result.get("failed") and not self._task.ignore_errors:
@@ -146,22 +146,19 @@ class QuorumshiftAction(ActionBase):
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
                 f"pip install 'ansible-core>={oldest}'. Nothing was changed (QS-RUN-010)"
             )
-        if self.vars.get("ansible_limit"):
-            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED} (QS-RUN-011)"
-        tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
-        # Tasks of the collection have no tags of their own, so skipping other tags, as molecule does, excludes none.
-        tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
-        if tags:
-            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
-        if context.CLIARGS.get("start_at_task"):
-            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED} (QS-RUN-011)"
-        return self._after_failure() or self._unlocked()
+        return whole_run.find_exclusion() or self._after_failure() or self._unlocked()
 
     def _after_failure(self) -> str | None:
         """Return that this run has failed already, None while it goes on and for a clean-up."""
         if not self._journals() or run_outcome.is_clean_up(self.module_name, self._task.args):
             return None
-        return run_outcome.refusal(self._artifacts().events(), self.step, self.batch)
+        return run_outcome.refusal(self.journal(), self.step, self.batch)
+
+    def journal(self) -> list[Mapping]:
+        """Return the events of this run. One that may change something has journaled its begin."""
+        artifacts = self._artifacts()
+        events: list[Mapping] = [*artifacts.events()]
+        return run_outcome.require_begin(events, artifacts.journal) if self.session.get("run_lock") else events
 
     def _unlocked(self) -> str | None:
         """Return why this run may change nothing, as long as it does not hold the run lock; None when it may."""
@@ -257,8 +254,20 @@ class QuorumshiftAction(ActionBase):
     # The run ----------------------------------------------------------------------------------------------------
 
     def facts_of(self, host: str) -> Mapping[str, Any]:
-        """Return the ansible_facts of a host ({} when it has none)."""
-        return (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+        """Return the facts of a host that this process of Ansible has set; {} when there are none. A fact cache keeps
+        those of earlier runs, which say nothing of this one."""
+        facts = (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
+        own = process_mark()
+        names = (name[: -len(SET_BY)] for name in facts if name.endswith(SET_BY) and facts[name] == own)
+        return {name: facts[name] for name in names if name in facts}
+
+    @staticmethod
+    def _mark_facts(result: dict) -> None:
+        """Let the facts of a result say which process of Ansible set them."""
+        facts = result.get("ansible_facts")
+        if facts:
+            names = [name for name in facts if name.startswith("quorumshift_")]
+            facts.update({name + SET_BY: process_mark() for name in names})
 
     def _variables_of(self, host: str) -> Mapping[str, Any]:
         """Return the variables of a host. Ansible collects them anew at each access, so a task keeps what it got."""
@@ -435,6 +444,11 @@ class QuorumshiftAction(ActionBase):
             own = {**delegated[self.host], "ansible_python_interpreter": sys.executable}
             changed["ansible_delegated_vars"] = {**delegated, self.host: own}
         return changed
+
+
+def process_mark() -> str:
+    """Return the name of this process of Ansible, which no other process has had."""
+    return os.path.basename(constants.DEFAULT_LOCAL_TMP)
 
 
 def number(value: Any) -> Any:

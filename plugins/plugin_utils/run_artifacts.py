@@ -38,6 +38,7 @@ class RunArtifacts:
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
         self.page = os.path.join(self.directory, PAGE)
+        self.journal = os.path.join(self.directory, JOURNAL)
 
     @staticmethod
     @contextlib.contextmanager
@@ -63,10 +64,12 @@ class RunArtifacts:
         self._private(self.directory)
         event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **mask_all(more)}
         line = f"{json.dumps(event, default=str)}\n".encode()
-        path = os.path.join(self.directory, JOURNAL)
-        with self._writing(path):
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with self._writing(self.journal):
+            handle = os.open(self.journal, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
+                size = os.fstat(handle).st_size
+                if size and os.pread(handle, 1, size - 1) != b"\n":  # a full disk left an incomplete line
+                    line = b"\n" + line
                 if os.write(handle, line) < len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
@@ -114,7 +117,7 @@ class RunArtifacts:
 
     def events(self) -> list[dict]:
         """Return the run's events in the journal's order."""
-        return list(_read(os.path.join(self.directory, JOURNAL)))
+        return list(_read(self.journal))
 
     def all_events(self) -> list[dict]:
         """Return the events of all runs on this cluster that have artifacts here, by time."""
@@ -139,4 +142,4 @@ def _read(path: str) -> Iterator[dict]:
             try:
                 yield json.loads(line)
             except ValueError:
-                continue  # a killed run may leave an incomplete last line
+                continue  # a killed run or a full disk may leave an incomplete line

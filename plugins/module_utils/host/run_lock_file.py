@@ -39,6 +39,11 @@ def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
             raise RunLockError(current["error"])
         number, run = current.get("number"), current.get("run")
         if (number, run) == (wanted["number"], wanted["run"]):
+            if current.get("closed"):
+                raise RunLockError(
+                    f"run {run} has ended and its lock is closed. Begin each playbook that changes the cluster with a "
+                    "command of its own (QS-RUN-003)"
+                )
             return current
         moved = seen is not None and (number, run) != (seen.get("number"), seen.get("run"))
         if moved or (number or 0) >= wanted["number"]:

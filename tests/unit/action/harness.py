@@ -13,6 +13,7 @@ import pytest
 from ansible import context
 from ansible.plugins.action import ActionBase
 from ansible.utils.context_objects import CLIArgs
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
@@ -46,21 +47,28 @@ class Harness:
         monkeypatch.setattr(ActionBase, "run", lambda self, tmp=None, task_vars=None: {})
         monkeypatch.setattr(base.display, "display", lambda text, *_args, **_options: self.printed.append(text))
         monkeypatch.setattr(base.QuorumshiftAction, "run_key", lambda self: "ab" * 32)
+        self.note_begin()
         self.cliargs({})
         self._monkeypatch = monkeypatch
+
+    def note_begin(self) -> None:
+        """Journal that the run of the session began."""
+        root = self.variables["quorumshift_artifacts_dir"]
+        RunArtifacts(root, CLUSTER, self.session["run"]).note("event", run_outcome.BEGUN, user="ops")
 
     def cliargs(self, given: dict[str, Any]) -> None:
         """Set the options of ansible-playbook."""
         context.CLIARGS = CLIArgs({"args": ("playbooks/migrate.yml",), **given})
 
     def facts(self, host: str, **facts: Any) -> None:
-        """Set facts of a host."""
-        self.hostvars[host].setdefault("ansible_facts", {}).update(facts)
+        """Set facts of a host, as an action of this process does."""
+        marks = {f"{name}{base.SET_BY}": base.process_mark() for name in facts}
+        self.hostvars[host].setdefault("ansible_facts", {}).update({**facts, **marks})
 
     def run(self, name: str, args: dict | None = None, *results: dict, host: str = "localhost", **more: Any) -> dict:
         """Run an action on a host; `results` are what its module returns, call after call."""
         module = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}")
-        action = object.__new__(module.ActionModule)
+        self.action = action = object.__new__(module.ActionModule)
         self.results = list(results)
         if self.session:
             self.facts("localhost", quorumshift_session=self.session)
@@ -96,8 +104,9 @@ class Harness:
         return dict(self.results.pop(0)) if len(self.results) > 1 else dict((self.results or [{}])[0])
 
     def events(self, name: str | None = None) -> list[dict]:
-        """Return the events of the run's journal."""
-        return [event for event in self.artifacts.events() if name in (None, event["name"])]
+        """Return the events of the run's journal: those of a name, or all but the begin of the run."""
+        found = self.artifacts.events()
+        return [event for event in found if event["name"] == name or (not name and event["name"] != run_outcome.BEGUN)]
 
 
 @pytest.fixture

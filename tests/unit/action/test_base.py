@@ -5,27 +5,34 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from types import SimpleNamespace
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible_collections.quorumshift.kafka.plugins.filter.from_the_first_task import hosts_of_the_first_play
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 
 @pytest.mark.parametrize(
-    ("variables", "cliargs", "why"),
+    ("cliargs", "why"),
     [
-        ({"ansible_limit": "b1"}, {}, "--limit b1 excludes hosts"),
-        ({"ansible_run_tags": ["some"]}, {}, "--tags or --skip-tags some exclude tasks"),
-        ({"ansible_skip_tags": ["always"]}, {}, "--tags or --skip-tags always exclude tasks"),
-        ({}, {"start_at_task": "Plan"}, "--start-at-task excludes tasks"),
+        ({"subset": "b1"}, "--limit b1 excludes hosts"),
+        ({"tags": ["some"]}, "--tags or --skip-tags some exclude tasks"),
+        ({"skip_tags": ["always"]}, "--tags or --skip-tags always exclude tasks"),
+        ({"start_at_task": "Plan"}, "--start-at-task excludes tasks"),
+        ({"step": True}, "--step excludes tasks"),
     ],
 )
-def test_a_part_of_a_run_is_rejected(harness, variables, cliargs, why):
+def test_a_part_of_a_run_is_rejected(harness, cliargs, why):
     harness.cliargs(cliargs)
-    result = harness.run("digest_key", {}, {"changed": True}, variables=variables)
+    result = harness.run("digest_key", {}, {"changed": True})
     assert result["failed"] and why in result["msg"] and "Nothing was changed" in result["msg"]
     assert harness.asked == []
+    with pytest.raises(AnsibleError, match=why):  # where no task runs that could refuse it
+        hosts_of_the_first_play("localhost")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +64,9 @@ def test_a_module_that_did_not_start_says_why(harness, monkeypatch):
 
 
 def test_other_tags_to_skip_exclude_no_task(harness):
-    assert "failed" not in harness.run("digest_key", {}, {}, variables={"ansible_skip_tags": ["molecule-notest"]})
+    harness.cliargs({"tags": ["all"], "skip_tags": ["molecule-notest"]})
+    assert "failed" not in harness.run("digest_key", {}, {})
+    assert hosts_of_the_first_play("localhost") == "localhost"
 
 
 def test_a_run_that_failed_does_nothing_more(harness):
@@ -74,11 +83,24 @@ def test_every_failure_is_journaled_with_its_host(harness):
     assert (event["host"], event["reason"], event["task"]) == ("b1", "no space (QS-HOST-001)", "task digest_key")
 
 
-def test_a_journal_that_cannot_be_written_hides_no_reason(harness, tmp_path):
-    (tmp_path / "file").write_text("")
-    harness.variables["quorumshift_artifacts_dir"] = str(tmp_path / "file")
+def test_a_journal_that_cannot_be_written_hides_no_reason(harness, monkeypatch):
+    monkeypatch.setattr(RunArtifacts, "note", full_disk)
     result = harness.run("digest_key", {}, {"failed": True, "msg": "no space (QS-VERIFY-002)"}, host="b1")
     assert result["msg"] == "no space (QS-VERIFY-002)"
+
+
+def full_disk(*_given, **_event):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "journal.jsonl")
+
+
+@pytest.mark.parametrize("left", ["nothing", "a later event"])
+def test_a_run_whose_journal_is_gone_does_nothing_more(harness, left):
+    """What failed before is not known then."""
+    os.unlink(harness.artifacts.journal)
+    if left != "nothing":
+        harness.artifacts.note("event", "step begun", step="Stop", hosts=["localhost"])
+    result = harness.run("digest_key", {}, {})
+    assert "journal.jsonl has no begin of this run" in result["msg"] and harness.asked == []
 
 
 def test_a_failure_that_the_task_ignores_ends_no_run(harness):
@@ -220,3 +242,24 @@ def test_a_destination_host_that_does_not_answer_may_be_named_dead(harness, monk
     result = harness.run("zk_cut", {"state": state}, {}, host="b1")
     assert result["msg"].startswith("b1 is unreachable: Connection timed out")
     assert ("-e zk_migrate_dead_hosts=b2,b1" in result["msg"]) is says
+
+
+def test_facts_of_another_process_count_for_nothing(harness):
+    node = {"node_id": 1}
+    harness.run("node_facts", {}, {"ansible_facts": {"quorumshift_node": node}}, host="b1")
+    result = harness.run("node_facts", {}, {"ansible_facts": {"quorumshift_node": dict(node)}}, host="b1")
+    harness.hostvars["b1"]["ansible_facts"] = result["ansible_facts"]
+    harness.hostvars["b2"]["ansible_facts"] = {"quorumshift_node": node, f"quorumshift_node{base.SET_BY}": "earlier"}
+    harness.run("digest_key", {}, {})
+    action = harness.action
+    assert {host: action.facts_of(host) for host in ("b1", "b2")} == {
+        "b1": {"quorumshift_node": result["ansible_facts"]["quorumshift_node"]},
+        "b2": {},
+    }
+
+
+def test_a_session_of_a_fact_cache_is_no_session(harness):
+    harness.hostvars["localhost"]["ansible_facts"] = {"quorumshift_session": harness.session}
+    harness.session = {}
+    harness.run("digest_key", {}, {})
+    assert harness.action.session == {}

@@ -107,7 +107,7 @@ def test_check_mode_locks_nothing_and_lists_what_is_due(fresh):
     fresh.check_mode = True
     result = fresh.run("migration_state", {"direction": "forward"}, state("zk"))
     assert "run_lock" not in result["ansible_facts"]["quorumshift_session"]
-    assert result["ahead"] == ["backup", "before_controllers", "controller"] and fresh.artifacts.events() == []
+    assert result["ahead"] == ["backup", "before_controllers", "controller"] and fresh.events() == []
 
 
 def test_a_run_without_a_direction_locks_nothing(fresh):

@@ -49,7 +49,8 @@ def test_what_cannot_be_read_is_a_fact_in_the_first_reading_alone(harness, toler
 
 
 def test_a_part_of_a_run_is_refused_in_the_first_reading_too(harness):
-    result = harness.run("node_facts", {"failure_is_fact": True}, {}, host="b1", variables={"ansible_limit": "b1"})
+    harness.cliargs({"subset": "b1"})
+    result = harness.run("node_facts", {"failure_is_fact": True}, {}, host="b1")
     assert result["failed"] and "--limit b1 excludes hosts" in result["msg"]
 
 

@@ -61,6 +61,6 @@ def test_check_mode_is_one_call_and_journals_nothing(harness):
 
 
 def test_a_playbook_of_its_own_may_be_cut_down_by_tags(harness, of_run):
-    args = {"partitions": PARTITIONS}
-    result = harness.run("partition_reassignment", args, SLICES[-1], variables={"ansible_run_tags": ["mine"]})
+    harness.cliargs({"tags": ["mine"]})
+    result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[-1])
     assert bool(result.get("failed")) == of_run

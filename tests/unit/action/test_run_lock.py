@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
 
@@ -41,6 +43,12 @@ def test_a_step_without_an_end_is_the_outcome(locked):
     assert locked.asked[0]["how"] == "Restart the brokers"
 
 
+def test_a_run_whose_journal_is_gone_has_not_ended_well(locked):
+    os.unlink(locked.artifacts.journal)
+    locked.run("run_lock", {"state": "closed"}, {"done": True}, host="b1")
+    assert locked.asked[0]["how"] == "the journal" and locked.events("ended") == []
+
+
 def test_a_run_that_ended_well_says_so_once(locked):
     for host in DECIDED["hosts"]:
         assert "failed" not in locked.run("run_lock", {"state": "closed"}, {"done": True}, host=host)
@@ -49,7 +57,8 @@ def test_a_run_that_ended_well_says_so_once(locked):
 
 
 def test_a_lock_is_closed_also_where_a_part_of_a_run_is_rejected(locked):
-    locked.run("run_lock", {"state": "closed"}, {"done": True}, variables={"ansible_limit": "b1"})
+    locked.cliargs({"subset": "b1"})
+    locked.run("run_lock", {"state": "closed"}, {"done": True})
     assert locked.asked[0]["state"] == "closed"
 
 

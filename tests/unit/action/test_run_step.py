@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
+
+from tests.unit.action.test_base import full_disk
 
 STEP = "Restart the brokers"
 
@@ -19,6 +24,18 @@ def test_a_step_ends_with_all_its_hosts(harness):
     step(harness, "begun")
     assert "failed" not in step(harness, "ended")
     assert "failed" not in step(harness, "over")
+
+
+@pytest.mark.parametrize(("number", "run", "begins"), [(4, "own", True), (3, "r0", True), (5, "r1", False)])
+def test_a_step_of_the_control_node_does_not_begin_once_another_run_took_the_lock(harness, number, run, begins):
+    lock = {"number": number, "run": harness.session["run"] if run == "own" else run, "direction": "back"}
+    lock.update(user="ops", host="control-2", since=1_790_000_000, closed=False)
+    harness.session["run_lock"] = {"number": 4, "hosts": ["b1", "b2"]}
+    harness.facts("b1", quorumshift_node={})
+    harness.facts("b2", quorumshift_node={"run_locks": {harness.session["cluster_id"]: lock}})
+    result = step(harness, "begun", ["localhost"], "localhost")
+    assert (not result.get("failed"), bool(harness.events("step begun"))) == (begins, begins)
+    assert begins or "run r1 (back) of ops on control-2" in result["msg"]
 
 
 def test_a_step_that_lost_a_host_does_not_end(harness):
@@ -52,6 +69,34 @@ def test_a_rescue_journals_what_a_module_of_ansible_failed_at(harness):
     step(harness, "failed", host="b2", stopped_at="Copy the file", reason="no space")
     result = step(harness, "over")
     assert result["msg"].startswith('The run ended at "Copy the file" on b2: no space. ')
+
+
+@pytest.mark.parametrize("state", ["failed", "lost", "advised"])
+def test_a_rescue_goes_on_where_the_journal_cannot_be_written(harness, monkeypatch, state):
+    """It awaits what was begun, closes the locks and removes credentials. The step has no end in the journal."""
+    step(harness, "begun")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunArtifacts, "note", full_disk)
+        result = step(harness, state, answered=[], stopped_at="Copy the file", reason="no space", next_step="x")
+    assert "failed" not in result and any(
+        "was not written: journal.jsonl: No space" in line for line in harness.printed
+    )
+    assert step(harness, "over")["failed"]
+
+
+@pytest.mark.parametrize("state", ["begun", "ended"])
+def test_a_step_does_not_go_on_where_the_journal_cannot_be_written(harness, monkeypatch, state):
+    step(harness, "begun")
+    monkeypatch.setattr(RunArtifacts, "note", full_disk)
+    assert step(harness, state)["failed"]
+
+
+@pytest.mark.parametrize("left", ["", "step begun"])
+def test_a_journal_that_is_gone_is_no_good_end(harness, left):
+    os.unlink(harness.artifacts.journal)
+    if left:
+        step(harness, "begun", host="b2")
+    assert "no begin of this run" in step(harness, "over")["msg"]
 
 
 def test_a_failure_that_its_action_journaled_is_journaled_once(harness):

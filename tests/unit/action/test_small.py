@@ -131,6 +131,7 @@ def test_an_interrupted_restore_goes_on_with_what_its_token_listed(harness):
     planned.update(token="c:123456", revived=["ALLOW READ on Topic t for User:token-svc from host *"], later=[])
     harness.run("zk_restore", {"state": "planned", "path": "/b/x"}, planned)
     harness.session["run"] = "a-later-run"
+    harness.note_begin()
     again = {**planned, "token": "c:abcdef", "revived": []}
     harness.run("zk_restore", {"state": "planned", "path": "/b/x", "token": "c:123456"}, again)
     assert harness.asked[-1]["accepted"] == planned["revived"]

@@ -82,6 +82,14 @@ def test_taking_the_same_run_lock_again_changes_nothing(tmp_path):
     assert run_lock_file.take(path, {**run_lock("r1"), "since": 5}, {})["since"] == 1_790_000_000
 
 
+def test_a_closed_run_lock_is_not_taken_again_by_its_run(tmp_path):
+    """As where one command names two playbooks."""
+    run_lock_file.take(str(tmp_path), run_lock("r1"), {})
+    run_lock_file.close(str(tmp_path), "r1", "ok")
+    with pytest.raises(run_lock_file.RunLockError, match="run r1 has ended and its lock is closed"):
+        run_lock_file.take(str(tmp_path), run_lock("r1"), {})
+
+
 def test_only_its_run_closes_a_run_lock(tmp_path):
     path = str(tmp_path)
     run_lock_file.take(path, run_lock("r1"), {})

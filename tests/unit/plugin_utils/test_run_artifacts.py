@@ -49,3 +49,13 @@ def test_secrets_in_the_journal_and_in_saved_facts_are_masked(tmp_path):
     path = artifacts.save("facts-1.json", json.dumps({"errors": ["password=hunter2"], "plugin.api.key": "hunter2"}))
     assert "hunter2" not in pathlib.Path(path).read_text()
     assert "hunter2" not in (tmp_path / "cluster" / "run" / "journal.jsonl").read_text()
+
+
+def test_an_event_after_an_incomplete_line_is_read(tmp_path):
+    """As a full disk leaves one."""
+    artifacts = RunArtifacts(str(tmp_path), "cluster", "run")
+    artifacts.note("event", "begun")
+    with open(artifacts.journal, "a", encoding="utf-8") as stream:
+        stream.write('{"t": 1, "kind": "ev')
+    artifacts.note("event", "failed", host="b1")
+    assert [event["name"] for event in artifacts.events()] == ["begun", "failed"]

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import message_i
 
 REFUSED = "QS-RUN-012"
 """The id of `refusal`."""
-FAILED, ENDED, OK, ADVISED = "failed", "ended", "ok", "advised"
+BEGUN, FAILED, ENDED, OK, ADVISED = "begun", "failed", "ended", "ok", "advised"
 STEP_BEGUN, STEP_ENDED = "step begun", "step ended"
 RESTART_BEGUN = "restart begun"
 
@@ -60,6 +60,17 @@ class Failure(NamedTuple):
         """Return why the run ended, as a sentence without its period."""
         where = " on ".join(part for part in (f'"{self.task}"', self.host) if part)
         return f"The run ended at {where}: {message_ids.drop_full_stop(self.reason) or 'the reason is above'}"
+
+
+def require_begin(events: Iterable[Mapping], path: str) -> list[Mapping]:
+    """Return the events of the journal at a path, where the begin of the run is among them. Otherwise the journal was
+    removed, or is another one, and a failure stands for what it had.
+    """
+    events = list(events)
+    if any(event.get("name") == BEGUN for event in events):
+        return events
+    why = f"the journal {path} has no begin of this run. Something removed it or has replaced it (QS-RUN-013)"
+    return [{"name": FAILED, "task": "the journal", "host": "the control node", "reason": why}, *events]
 
 
 def failures(events: Iterable[Mapping]) -> list[Failure]:
