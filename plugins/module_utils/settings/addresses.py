@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Iterable, List, NamedTuple, Tuple, Union
+from typing import Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 KAFKA_PORT = 9092
 ZOOKEEPER_PORT = 2181
@@ -73,7 +73,7 @@ def parse_host_ports(
 
     Order is kept and duplicates are dropped. Raises AddressError if there is no address.
     """
-    items = value.split(",") if isinstance(value, str) else list(value)
+    items: Sequence[Union[str, HostPort]] = value.split(",") if isinstance(value, str) else list(value)
     found: List[HostPort] = []
     for item in items:
         if isinstance(item, str):
