@@ -64,7 +64,7 @@ class Failure(NamedTuple):
 
 def require_begin(events: Iterable[Mapping], path: str) -> list[Mapping]:
     """Return the events of the journal at a path, where the begin of the run is among them. Otherwise the journal was
-    removed, or is another one, and a failure stands for what it had.
+    removed, or is another one, and a failure takes its place.
     """
     events = list(events)
     if any(event.get("name") == BEGUN for event in events):
