@@ -169,6 +169,10 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
         found.append("the run did not end in its time")
     if code == 0:
         found.append("exit code 0")
+    if faults <= set(boundary.LOSES) and all(map(is_tolerated, injected)):
+        # the run goes on to the next call that needs the host
+        lost = (index for index, call in enumerate(calls) if index > hit and call.get("result") == "unreachable")
+        hit = next(lost, hit)
     # Ansible starts one task on all hosts of a batch at once, or as forks allow: those are begun already
     same = {(call["play"], call["uuid"]) for call in injected}
     collects = all(call["task"].endswith(OF_ONE_VOTER) for call in injected)
@@ -188,7 +192,7 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
                 f"{began} ran on {call['target']} after the failure ({call['task']}{': it refused' if refused else ''})"
             )
     if faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}:
-        found += _message(text, injected)
+        found += _message(text, [*injected, calls[hit]])
     found += _left(world, recorded, calls, faults, injected)
     return list(dict.fromkeys(found))
 
@@ -301,7 +305,9 @@ def _left(world: World, recorded: Clean, calls: list[dict], faults: set[str], in
 
 
 _COMMAND = re.compile(r"^ {8}ansible-playbook .*?(playbooks/[a-z_]+\.yml)(.*)$", re.MULTILINE)
-_ADVISED = re.compile(r"^fatal: .*Run quorumshift\.kafka\.([a-z_]+) with((?: -e \w+=[^\s:]+)+)", re.MULTILINE)
+_ADVISED = re.compile(
+    r"^fatal: .*Run quorumshift\.kafka\.(?!status\b)([a-z_]+)(?: with((?: -e \w+=[^\s:]+)+)|:)", re.MULTILINE
+)
 
 
 def printed(text: str) -> Printed | None:
@@ -313,7 +319,7 @@ def printed(text: str) -> Printed | None:
 def advised(text: str) -> Printed | None:
     """Return the other playbook that a run which failed names with its variables, None where it names none."""
     command = _ADVISED.search(text)
-    return Printed(command[1], _given(command[2])) if command else None
+    return Printed(command[1], _given(command[2] or "")) if command else None
 
 
 def _given(options: str) -> dict[str, str]:

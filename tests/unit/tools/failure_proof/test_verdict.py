@@ -213,6 +213,21 @@ def test_another_playbook_that_a_failed_run_names():
     text = f'fatal: [a]: FAILED! => {{"msg": "{said}"}}'
     assert verdict.advised(text) == ("zk_rollback", {"zk_migrate_dead_hosts": "d3"})
     assert verdict.advised(text.replace("fatal", "ok")) is None
+    assert verdict.advised(text.replace(" with -e zk_migrate_dead_hosts=d3", "")) == ("zk_rollback", {})
+    assert verdict.advised('fatal: [a]: FAILED! => {"msg": "Run quorumshift.kafka.status: it shows the phase"}') is None
+
+
+def test_a_host_whose_loss_is_tolerated_ends_the_run_where_it_is_needed(world):
+    boundary.calls_file(world, "run").unlink()
+    call(world, injected=UNREACHABLE, result=UNREACHABLE, module="stat", task="Find the source server's configuration")
+    call(world, host="b2", target="b2", play=6, uuid="next", mutated=True)
+    needed = {"host": "localhost", "play": 7, "uuid": "needed", "result": "unreachable"}
+    began = "service_stop masked ran on b2 after the failure (role : Stop)"
+    assert began in found(world, UNREACHABLE)
+    call(world, **needed)
+    assert began not in found(world, UNREACHABLE)
+    call(world, host="b2", target="b2", play=8, uuid="later", mutated=True)
+    assert began in found(world, UNREACHABLE)
 
 
 def test_a_tolerated_failure_leads_where_the_run_leads_without_it(world):
