@@ -15,13 +15,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.c
     client_address,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction, format_reason
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction, format_reason
 
 
 class ActionModule(QuorumshiftAction):
     """Reads the host. The check of the preflight says what is wrong, with all other findings."""
-
-    FILLS = ("timeout",)
 
     def act(self, args: dict) -> dict:
         master = self.variable("quorumshift_spark_master") or spark_jobs.LOCAL
@@ -51,7 +49,7 @@ class ActionModule(QuorumshiftAction):
 
     def _asked(self, options: list[str]) -> dict:
         """Return the module's options."""
-        connection = {option: self.variable(name) for option, name in CONNECTION.items()}
+        connection = self.connection()
         data_dir = self.variable("quorumshift_zookeeper_data_dir")
         nodes, connections = self.nodes(), Connections.from_options(connection)
         brokers = {
@@ -62,7 +60,6 @@ class ActionModule(QuorumshiftAction):
         controllers = {host: node["address"] for host, node in nodes.items() if node["role"] == "controller"}
         local_dirs = spark.setting(options, "spark.local.dir") or self.variable("_quorumshift_temporary")
         here = [self._artifacts().directory] if self.host in constants.LOCALHOST else []
-        python = self.variable("quorumshift_spark_python")
         return {
             "submit": spark_jobs.submit_command(self.variable("quorumshift_spark_submit")),
             "options": options,
@@ -70,5 +67,4 @@ class ActionModule(QuorumshiftAction):
             "directories": [self.variable("_quorumshift_temporary"), *local_dirs.split(","), *here],
             "readable": [str(data_dir)] if data_dir else [],
             "targets": spark.targets(brokers, controllers, None if data_dir else connection["zookeeper_connect"]),
-            **({"python": python} if python else {}),
         }

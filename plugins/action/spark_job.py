@@ -21,81 +21,108 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import message_i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import printable
 from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 PACKAGE, SCRIPT = "quorumshift_spark.zip", "submit.py"
 REPORT = "report.html"
 OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
-# Options of this action or of the module, and the variables that give their defaults
-SPARK = {
-    "submit": "quorumshift_spark_submit",
-    "master": "quorumshift_spark_master",
-    "conf": "quorumshift_spark_conf",
-    "options": "quorumshift_spark_options",
-    "python": "quorumshift_spark_python",
-    "timeout_s": "quorumshift_spark_timeout_s",
-}
-OF_MODULE = ("python", "timeout_s")
 SHOWN = 5
+LATER_S = 120  # than its supervisor an application gives up the wait for a job: only where the supervisor was killed
 SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "spark", "quorumshift_spark"))
 
 
 class ActionModule(QuorumshiftAction):
     """Submits a job and prints its verdict. Fails unless the verdict is `pass`."""
 
-    FILLS = (*CONNECTION, "run_key")
-    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles", "copy_source", "snapshots")
-
     _uploaded = 0  # bytes
 
     def act(self, args: dict) -> dict:
-        own = {option: self.own.get(option) for option in self.OWN}
-        own.update({option: args.pop(option, None) or self.variable(name) for option, name in SPARK.items()})
-        args.update({option: own[option] for option in OF_MODULE if own[option]})
+        own = {option: self.taken(option) for option in self.row.takes}
         args = self.fill(args)
+        if args.get("state") == "started":
+            return self._start(own, args)
         begun = own["going_on"]
         if begun:
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))
+            result = self.run_in_slices(args)
         else:
             where = self.artifacts().new_directory(f"verify/{own['gate']}/{own['name']}")
             begun = {"job": own["name"], "gate": own["gate"], "where": where, "snapshots": own["snapshots"]}
-            args.update(self._submission(own, args, begun))
-        result = self.run_in_slices(args)
+            begun["application"] = own["application"] or {}
+            result = self._submit(own, args, begun)
         if result.get("wanted"):
-            kept = ("input_dir", "output_dir", "nonce", "job", "submit")
+            kept = ("directory", "output_dir", "nonce", "job", "submit")
             going_on = {**begun, "args": {key: args[key] for key in kept}, "carry": result["carry"]}
-            return {**result, "going_on": {**going_on, "round": result["wanted"]["round"]}}
+            result["going_on"] = {**going_on, "round": result["wanted"]["round"]}
+            return {**result, "application": begun["application"]}
         if not self.local and not result.get("failed"):
             self._fetch(begun["job"], args["output_dir"], begun["where"])
-        if not self.local or result.get("failed"):  # a local job that has ended removed its directory itself
-            self._remove(os.path.dirname(args["input_dir"]))
+        self._remove(args["directory"])
         return self._verdict(result, begun)
 
     # The job -------------------------------------------------------------------------------------------------------
 
-    def _submission(self, own: dict, args: dict, begun: dict) -> dict:
-        """Copy the job and its input to the Spark host; return the module's options for it."""
+    def _start(self, own: dict, args: dict) -> dict:
+        """Start Spark ahead of a job of this name; return where it waits."""
+        directory = self._new_directory()
+        try:
+            submit = self._command(own, directory, args)
+        except AnsibleActionFail:
+            self._remove(directory)
+            raise
+        result = self.module({**args, "directory": directory, "submit": submit})
+        if result.get("failed"):
+            self._remove(directory)
+            return result
+        return {**result, "application": {"directory": directory, "submit": submit}}
+
+    def _submit(self, own: dict, args: dict, begun: dict) -> dict:
+        """Submit the job, and wait until it has ended or wants something. It goes to the application that was started
+        ahead; to a new one if that has ended meanwhile, or was started otherwise than this job needs it. `args` becomes
+        the module's options."""
         kind = spark_jobs.JOBS[own["name"]](self, own)
         kind.refuse()
-        scratch = self._scratch()
-        input_dir, output_dir = f"{scratch}/input", begun["where"] if self.local else f"{scratch}/output"
+        if begun["application"]:
+            result = self._run_job(kind, own, args, begun, begun["application"])
+            if result:
+                return result
+        result = self._run_job(kind, own, args, begun, {})
+        if not result:
+            raise AnsibleActionFail(
+                "Spark ended before it had its job: it was killed, or its directory was removed. Run the playbook "
+                "again (QS-VERIFY-002)"
+            )
+        return result
+
+    def _run_job(self, kind: spark_jobs.Job, own: dict, args: dict, begun: dict, application: dict) -> dict | None:
+        """Run the job in an application, in a new one where none is given. Return the module's result, None if the
+        application does not wait any more, or was started with another command."""
+        directory = application.get("directory") or self._new_directory()
+        output = begun["where"] if self.local else f"{directory}/output"
         job = {"gate": own["gate"], "phase": own["seen"]["phase"], "cluster_id": self.session["cluster_id"]}
         try:
-            self._upload_package(scratch)
-            job.update(kind.upload(input_dir, args))
-        except Exception:
-            self._remove(scratch)
+            job.update(kind.upload(f"{directory}/{spark_submission.INPUT}", args))
+            submit = self._command(own, directory, args)
+        except Exception as error:
+            self._remove(directory)
+            if application and isinstance(error, AnsibleActionFail):
+                return None
             raise
-        return {
-            **{"job": job, "nonce": secrets.token_hex(16), "input_dir": input_dir, "output_dir": output_dir},
-            **{"encoder_secrets": kind.encoder_secrets(), "submit": self._command(own, scratch, input_dir)},
-            **({"remove": scratch} if self.local else {}),
-        }
+        if application.get("submit", submit) == submit:
+            args.update(job=job, nonce=secrets.token_hex(16), submit=submit, encoder_secrets=kind.encoder_secrets())
+            args.update(directory=directory, output_dir=output, is_started=bool(application))
+            args.pop("carry", None)
+            result = self.run_in_slices(args)
+            if result.get("waited", True):
+                return result
+        self._remove(directory)
+        return None
 
     def _answer(self, own: dict, begun: dict) -> dict:
         """Copy another snapshot of the log to the Spark host; return the module's option `answer`."""
         job: Any = spark_jobs.JOBS[begun["job"]](self, own)
-        return {"round": begun["round"], **job.log(begun["args"]["input_dir"], begun["round"])}
+        input_dir = f"{begun['args']['directory']}/{spark_submission.INPUT}"
+        return {"round": begun["round"], **job.log(input_dir, begun["round"])}
 
     # The Spark host ------------------------------------------------------------------------------------------------
 
@@ -109,29 +136,35 @@ class ActionModule(QuorumshiftAction):
         """Return where scratch directories are and how their names begin, by which the role quorumshift purges them."""
         return {"path": self.variable("_quorumshift_temporary"), "prefix": self.variable("_quorumshift_private")}
 
-    def _scratch(self) -> str:
-        """Create a scratch directory of mode 0700 on the Spark host, with `input` in it; return its path."""
+    def _new_directory(self) -> str:
+        """Create an application's directory of mode 0700 on the Spark host, with the package; return its path."""
         if self.local:  # without modules, each of which takes half a second
-            made = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
-            os.mkdir(f"{made}/input", 0o700)
-            return made
-        path = self._run("ansible.builtin.tempfile", state="directory", **self._private)["path"]
-        self._run("ansible.builtin.file", path=f"{path}/input", state="directory", mode="0700")
+            path = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
+            os.mkdir(f"{path}/{spark_submission.INPUT}", 0o700)
+        else:
+            path = self._run("ansible.builtin.tempfile", state="directory", **self._private)["path"]
+            self._run("ansible.builtin.file", path=f"{path}/{spark_submission.INPUT}", state="directory", mode="0700")
+        self._uploaded = 0
+        try:
+            self._upload_package(path)
+        except Exception:
+            self._remove(path)
+            raise
         return path
 
-    def _remove(self, scratch: str) -> None:
-        """Remove the scratch directory, which holds secrets."""
+    def _remove(self, directory: str) -> None:
+        """Remove an application's directory, which may hold secrets and ends the application."""
         if self.local:
-            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
         else:
-            self._run("ansible.builtin.file", path=scratch, state="absent")
+            self._run("ansible.builtin.file", path=directory, state="absent")
 
-    def _upload_package(self, scratch: str) -> None:
+    def _upload_package(self, directory: str) -> None:
         with tempfile.TemporaryDirectory(prefix="quorumshift-") as here:
             package = os.path.join(here, PACKAGE)
             _builder().build(package)
-            self.upload(package, f"{scratch}/{PACKAGE}")
-        self.upload(os.path.join(SCRIPTS, SCRIPT), f"{scratch}/{SCRIPT}")
+            self.upload(package, f"{directory}/{PACKAGE}")
+        self.upload(os.path.join(SCRIPTS, SCRIPT), f"{directory}/{SCRIPT}")
 
     def _fetch(self, job: str, output: str, where: str) -> None:
         """Fetch the job's output files into the run artifacts; a missing file is skipped."""
@@ -185,16 +218,17 @@ class ActionModule(QuorumshiftAction):
             raise AnsibleActionFail(message_ids.move_to_end(f"the Spark host: {result.get('msg')} (QS-VERIFY-002)"))
         return result
 
-    def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
+    def _command(self, own: dict, directory: str, args: dict) -> list[str]:
         """Return the command: spark-submit, its options and the job."""
         options = spark_jobs.submit_options(own["master"], own["conf"] or {}, own["options"] or [], self._uploaded)
         return [
             *spark_jobs.submit_command(own["submit"]),
             *("--master", own["master"] or spark_jobs.LOCAL, "--name", f"quorumshift {own['name']}"),
-            *("--py-files", f"{scratch}/{PACKAGE}"),
+            *("--py-files", f"{directory}/{PACKAGE}"),
             *options,
-            *(f"{scratch}/{SCRIPT}", own["name"]),
-            *("--input", f"{input_dir}/{spark_submission.JOB}"),
+            *(f"{directory}/{SCRIPT}", own["name"]),
+            *("--input", f"{directory}/{spark_submission.INPUT}/{spark_submission.JOB}"),
+            *("--wait", str(int(float(args.get("wait_s") or 0)) + LATER_S)),
         ]
 
     # The verdict ---------------------------------------------------------------------------------------------------
@@ -211,7 +245,7 @@ class ActionModule(QuorumshiftAction):
             job = spark_jobs.JOBS[begun["job"]](self, {"snapshots": begun.get("snapshots")})
             self.say(f"{job.summary(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
-            return result
+            return {**result, "application": begun["application"]}
         for difference in (found.get("differences") or [])[:SHOWN]:
             self.say(difference["text"])
         why = printable.escape_invisible("; ".join(found.get("reasons") or ["the job gave no reason"]))

@@ -12,11 +12,24 @@ version_added: 0.1.0
 description:
   - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
   - Runs on the Spark host. Submits a job of the package C(spark/) with C(spark-submit) and returns its C(result.json).
+  - With O(state=started) it starts Spark ahead of a job, which then takes seconds. Nothing of the cluster is read
+    before the job. Without a job, Spark ends after O(wait_s), or when O(directory) is removed.
   - The job continues if the control process or SSH dies. It ends at O(timeout_s) at the latest. Its input is removed in
     any case.
   - A result counts only with the nonce of its submission. Without a result the verdict is V(error), and the reason
     quotes Spark's log.
 options:
+  state:
+    description:
+      - V(started) starts Spark and returns at once; V(ended) submits a job and waits until it has ended.
+    type: str
+    choices: [started, ended]
+    default: ended
+  application:
+    description:
+      - The RV(application) of a task with O(state=started), which runs the job if it still waits for one. Handled by
+        the action plugin.
+    type: dict
   name:
     description: The name of the job. Handled by the action plugin, which derives the other options from it.
     type: str
@@ -82,23 +95,21 @@ options:
   job:
     description: The job, without the content of O(client), O(zookeeper_client) and O(encoder_secrets).
     type: dict
-    required: true
   nonce:
     description: A random string that identifies this submission.
     type: str
-    required: true
-  input_dir:
+  directory:
     description:
-      - A directory of mode 0700 for the job's input, for instance the metadata log. The module writes C(job.json)
-        there, which holds credentials. The directory is removed when the job has ended.
+      - The application's directory, of mode 0700. Its directory C(input) has the job's input, for instance the metadata
+        log. The module writes C(job.json) there, which holds credentials. C(input) is removed when the job has ended.
     type: path
     required: true
+  is_started:
+    description: Whether O(submit) was run in O(directory) ahead of the job.
+    type: bool
+    default: false
   output_dir:
     description: Where the job writes its result, report and tables.
-    type: path
-    required: true
-  remove:
-    description: The directory to remove when the job has ended; by default O(input_dir).
     type: path
   answer:
     description:
@@ -125,6 +136,10 @@ options:
     description: After how many seconds the job is stopped.
     type: float
     default: 900
+  wait_s:
+    description: How many seconds Spark waits for a job. Then it ends, and the job starts it anew.
+    type: float
+    default: 1800
   carry:
     description: What an earlier, unfinished call returned. The action plugin passes it on; leave it out.
     type: dict
@@ -144,13 +159,23 @@ EXAMPLES = r"""
     submit: [spark-submit, --master, "local[*]", submit.py, metadata_parity]
     job: "{{ job }}"
     nonce: "{{ nonce }}"
-    input_dir: /run/quorumshift-input
+    directory: /run/quorumshift-job
     output_dir: /var/tmp/quorumshift-output
     digest_key: "{{ key }}"
     bootstrap_servers: b1:9094
 """
 
 RETURN = r"""
+application:
+  description:
+    - Where Spark waits for a job, and with which command it was started. Input of the task with that job, which returns
+      it as well, so that no other task takes it.
+  type: dict
+  returned: success
+waited:
+  description: False where Spark ended before the job came, so that the job was not begun.
+  type: bool
+  returned: with O(is_started=true)
 result:
   description: The job's result, as in C(spark/quorumshift_spark/result.schema.json).
   type: dict
@@ -183,6 +208,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host impor
 SLICE_S = 10.0
 # Options that the action plugin takes for itself
 OF_ACTION = {
+    "application": {"type": "dict"},
     "name": {"type": "str", "choices": ["metadata_parity", "data_fingerprint", "ensemble_parity"]},
     "gate": {"type": "str"},
     "seen": {"type": "dict"},
@@ -197,6 +223,7 @@ OF_ACTION = {
     "conf": {"type": "dict"},
     "options": {"type": "list", "elements": "str"},
 }
+TAKEN_WITHIN_S = 60.0  # a job that starts Spark itself comes at once
 LEFT_TO_END_S = 60.0  # the supervisor's time to stop a job after timeout_s
 
 
@@ -205,56 +232,60 @@ def main():
     module = AnsibleModule(
         argument_spec={
             **argument_specs.CONNECTION,
+            "state": {"type": "str", "choices": ["started", "ended"], "default": "ended"},
             "submit": {"type": "list", "elements": "str", "required": True},
-            "job": {"type": "dict", "required": True},
-            "nonce": {"type": "str", "required": True},
-            "input_dir": {"type": "path", "required": True},
-            "output_dir": {"type": "path", "required": True},
-            "remove": {"type": "path"},
+            "job": {"type": "dict"},
+            "nonce": {"type": "str"},
+            "directory": {"type": "path", "required": True},
+            "is_started": {"type": "bool", "default": False},
+            "output_dir": {"type": "path"},
             "answer": {"type": "dict", "default": {}},
             "python": {"type": "path"},
             "digest_key": {"type": "str", "no_log": False},
             "encoder_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
             "timeout_s": {"type": "float", "default": 900},
+            "wait_s": {"type": "float", "default": 1800},
             "carry": {"type": "dict", "default": {}},
             **OF_ACTION,
         },
+        required_if=[("state", "ended", ("job", "nonce", "output_dir"))],
         supports_check_mode=True,
     )
     given, carry = module.params, dict(module.params["carry"])
+    directory = given["directory"]
     try:
+        if given["state"] == "started":
+            start(given, given["wait_s"])
+            module.exit_json(changed=False, done=True)
         if not carry:
             carry = {"began": time.time(), "answered": 0}
-            begin(given)
+            if not given["is_started"]:
+                start(given, TAKEN_WITHIN_S)
+            if not spark_submission.take(directory):
+                module.exit_json(changed=False, done=True, waited=False)
+            spark_submission.hand_over(directory, complete_job(given), given["output_dir"])
         if given["answer"].get("round", 0) > carry["answered"]:
-            carry["answered"] = spark_submission.answer(given["input_dir"], given["nonce"], given["answer"])
+            carry["answered"] = spark_submission.answer(directory, given["nonce"], given["answer"])
     except (spark_submission.SubmissionError, seal.SealError, OSError) as error:
         module.fail_json(msg=f"the Spark job could not be submitted: {error} (QS-VERIFY-002)")
     waited = time.time() - carry["began"]
-    end, wanted = spark_submission.watch(given["input_dir"], given["output_dir"], carry["answered"], SLICE_S)
+    end, wanted = spark_submission.watch(directory, carry["answered"], SLICE_S)
     if wanted:
         module.exit_json(changed=False, done=True, wanted=wanted, carry=carry)
     if end is None and waited < given["timeout_s"] + LEFT_TO_END_S:
         module.exit_json(changed=False, done=False, carry=carry, progress=f"the Spark job is running ({waited:.0f} s)")
     end = end or {"exit_code": None, "reason": f"it is still running {waited:.0f} s after its start"}
-    spark_submission.clean(given["remove"] or given["input_dir"])
+    spark_submission.clean(directory)
+    spark_submission.keep_log(directory, given["output_dir"])
     result = spark_submission.read_result(given["output_dir"], given["nonce"], end)
     module.exit_json(changed=False, done=True, wanted=None, result=result, submission=end)
 
 
-def begin(given):
-    """Submit the job. Raises SubmissionError, SealError, OSError."""
-    python = given["python"] or sys.executable
-    spark_submission.begin(
-        given["submit"],
-        complete_job(given),
-        given["input_dir"],
-        given["output_dir"],
-        given["remove"] or given["input_dir"],
-        given["timeout_s"],
-        spark_submission.python_environment(python),
-    )
+def start(given, wait_s):
+    """Start Spark in the directory, where it waits for a job so long. Raises SubmissionError, OSError."""
+    python = spark_submission.python_environment(given["python"] or sys.executable)
+    spark_submission.start(given["submit"], given["directory"], wait_s, given["timeout_s"], python)
 
 
 def complete_job(given):
@@ -283,7 +314,7 @@ def complete_job(given):
 
 def key_file(given):
     """Write the key that hashes secrets into the input directory, with mode 0600, and return its path."""
-    path = os.path.join(given["input_dir"], "digest.key")
+    path = os.path.join(given["directory"], spark_submission.INPUT, "digest.key")
     with open(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w", encoding="ascii"
     ) as stream:

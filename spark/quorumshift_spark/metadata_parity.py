@@ -26,7 +26,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running
+from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running, warm_up
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.checking import Checked
@@ -46,7 +46,22 @@ _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill t
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments)
+    return running.main(
+        JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments, warm_up=compare_synthetic_views
+    )
+
+
+def compare_synthetic_views(spark: SparkSession, directory: str) -> Dict[str, Any]:
+    """Compare the views of warm_up in this directory, which is empty, and return the result."""
+    output = os.path.join(directory, "output")
+    os.mkdir(output, 0o700)
+    bounds = jobs.Bounds(rounds=2, pause_s=0.0, fence_s=0.0)
+    given = directory, "warm-up", warm_up.GATE, None, warm_up.CLUSTER_ID, output, b"", {}, {}, bounds
+    result = results.empty(results.ERROR, [], JOB)
+    run = _Run(jobs.Job(*given), result)
+    run.views = warm_up.views()
+    run.compare(spark)
+    return result
 
 
 class _Run:
@@ -71,13 +86,14 @@ class _Run:
             return
         try:
             with running.spark(JOB, self.result) as spark:
-                self._compare(spark)
+                self.compare(spark)
         finally:
             shutil.rmtree(os.path.join(self.job.directory, _ROWS), ignore_errors=True)
             for view in self.views.values():
                 view.close()
 
-    def _compare(self, spark: SparkSession) -> None:
+    def compare(self, spark: SparkSession) -> None:
+        """Read the views, compare them, re-check what differs, and write."""
         # Executors elsewhere do not share the directory
         stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
         with running.timed(self.result, "read"):

@@ -18,10 +18,12 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from quorumshift_spark import ahead, report, session
 from quorumshift_spark import job as jobs
-from quorumshift_spark import report, session
 from quorumshift_spark import result as results
 from quorumshift_spark.views.source import error_line
+
+_NOT_NEEDED = 4  # the exit code of an application that had no job
 
 
 def main(
@@ -31,14 +33,42 @@ def main(
     arguments: Sequence[str] | None,
     views: Sequence[str] = jobs.VIEWS,
     own: Sequence[str] = (),
+    warm_up: ahead.WarmUp | None = None,
 ) -> int:
     """Run the job `create(job, result)`, whose `run` fills in the result as far as it gets; return the exit code.
 
     :arg views: the keys of `views` in job.json; `own`: its other keys, see job.load.
+    :arg warm_up: see ahead.start.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--input", required=True, help="job.json")
-    job_file = parser.parse_args(arguments).input
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help="start Spark, and wait for job.json; ends if its directory is removed, or after so many seconds",
+    )
+    given = parser.parse_args(arguments)
+    started = None
+    try:
+        if given.wait is not None:
+            started = ahead.start(name, given.input, given.wait, warm_up)
+        return _run(name, create, given.input, views, own)
+    except ahead.NotNeeded:
+        return _NOT_NEEDED
+    finally:
+        if started:
+            with contextlib.suppress(OSError, Py4JNetworkError):  # the job has reported that its JVM ended
+                started.stop()
+
+
+def _run(
+    name: str,
+    create: Callable[[jobs.Job, Dict[str, Any]], Any],
+    job_file: str,
+    views: Sequence[str],
+    own: Sequence[str],
+) -> int:
     try:
         job = jobs.load(job_file, views, own)
         os.makedirs(job.output, mode=0o700, exist_ok=True)

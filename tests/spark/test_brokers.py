@@ -81,9 +81,9 @@ def cluster(request):
 
 def fill(cluster):
     client = cluster.client
-    servers.wait_for(lambda: cluster.client.list_topics(timeout=SECONDS).brokers, SECONDS, "a broker in the metadata")
+    servers.wait_for(lambda: servers.knows_controller(client, 1), SECONDS, "a controller in the metadata")
     topics = [kafka.NewTopic(f"plain.{number}", 3, 1) for number in range(7)]
-    done(client.create_topics([*topics, kafka.NewTopic("configured", 2, 1, config=TOPIC_CONFIGS)]))
+    servers.create_topics(client, [*topics, kafka.NewTopic("configured", 2, 1, config=TOPIC_CONFIGS)])
     login = cluster.home / "login.properties"
     login.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
@@ -186,7 +186,7 @@ def served(cluster):
 
 def test_topics_and_partitions(cluster, served):
     found, statement = served
-    names = list(cluster.client.list_topics(timeout=SECONDS).topics)
+    names = list(servers.wait_for(lambda: servers.metadata(cluster.client), SECONDS, "metadata").topics)
     described = cluster.client.describe_topics(TopicCollection(names), request_timeout=SECONDS)
     topics = {name: future.result(SECONDS) for name, future in described.items()}
     assert len(topics) == 8

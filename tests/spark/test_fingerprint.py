@@ -47,7 +47,16 @@ from quorumshift_spark import result as results
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.findings import RULES
 
-from tests.integration.servers import KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.integration.servers import (
+    KafkaServer,
+    create_topics,
+    free_port,
+    kraft_broker,
+    kraft_controllers,
+    metadata,
+    wait_for,
+    workdir,
+)
 from tests.spark.parity import PYTHONPATH
 from tests.spark.planted import table
 
@@ -168,14 +177,15 @@ def done(job: Dict[str, Any], directory: pathlib.Path) -> Dict[str, Any]:
 
 def create(admin: AdminClient, topic: str, partitions: int = 2, **config: str) -> None:
     settings = {name.replace("_", "."): value for name, value in config.items()}
-    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+    create_topics(admin, [NewTopic(topic, partitions, 1, config=settings)])
     wait_for(lambda: served(admin, topic) == partitions, 60, f"leaders of {topic}")
 
 
 def served(admin: AdminClient, topic: str) -> int:
     """Return how many partitions of a topic have a leader in the broker's metadata."""
-    metadata = admin.list_topics(topic, timeout=30).topics[topic]
-    return sum(1 for partition in metadata.partitions.values() if partition.leader >= 0)
+    found = metadata(admin, topic)
+    partitions = found.topics[topic].partitions.values() if found else ()
+    return sum(1 for partition in partitions if partition.leader >= 0)
 
 
 def fill(
@@ -560,7 +570,7 @@ def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, 
     assert check("deleted", "recreated")["verdict"] == "pass"
     for future in admin.delete_topics(["deleted", "recreated"]).values():
         future.result(30)
-    wait_for(lambda: "recreated" not in admin.list_topics(timeout=30).topics, 30, "deletion")
+    wait_for(lambda: (found := metadata(admin)) and "recreated" not in found.topics, 30, "deletion")
     create(admin, "recreated", 1)
     fill(broker, "recreated", 50, 1)
     assert rules(check("deleted", "recreated")) == ["topic_missing", "topic_recreated"]

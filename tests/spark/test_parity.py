@@ -146,9 +146,10 @@ def topic(broker, client, name, partitions):
     admins = admin.AdminClient({"bootstrap.servers": str(broker.listeners["PLAINTEXT"])})
 
     def exists(wanted):
-        return (name in client.get_children(znodes.TOPICS)) is (name in admins.list_topics(timeout=10).topics) is wanted
+        found = servers.metadata(admins)
+        return found and (name in client.get_children(znodes.TOPICS)) is (name in found.topics) is wanted
 
-    admins.create_topics([admin.NewTopic(name, partitions, 1)])[name].result(30)
+    servers.create_topics(admins, [admin.NewTopic(name, partitions, 1)])
     servers.wait_for(lambda: exists(True), 30, f"topic {name}")
     try:
         yield
@@ -453,7 +454,7 @@ def test_no_false_alarm_while_metadata_changes(home, views, first, migrated, bro
                 return
             try:
                 topic = admin.NewTopic(f"loop.{number}", 2, 1, config={"retention.ms": str(1000 + number)})
-                client.create_topics([topic])[topic.topic].result(30)
+                servers.create_topics(client, [topic])
                 if number > 3:
                     client.delete_topics([f"loop.{number - 3}"])[f"loop.{number - 3}"].result(30)
             except Exception as error:  # shown below

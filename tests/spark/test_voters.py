@@ -47,19 +47,19 @@ def quorum():
 
 @contextlib.contextmanager
 def changing(broker):
-    """Create and delete topics until the block ends."""
+    """Create and delete topics until the block ends; yield the numbers of the rounds that are complete."""
     client = kafka.AdminClient({"bootstrap.servers": str(broker.address)})
-    stop, failed = threading.Event(), []
+    stop, failed, rounds = threading.Event(), [], []
 
     def change():
         number = 0
         try:
             while not stop.is_set():
                 names = [f"moving-{number}-{index}" for index in range(8)]
-                for future in client.create_topics([kafka.NewTopic(name, 3, 1) for name in names]).values():
-                    future.result(60)
+                servers.create_topics(client, [kafka.NewTopic(name, 3, 1) for name in names])
                 for future in client.delete_topics(names[::2]).values():
                     future.result(60)
+                rounds.append(number)
                 number += 1
         except Exception as error:
             failed.append(error)
@@ -67,7 +67,7 @@ def changing(broker):
     thread = threading.Thread(target=change)
     thread.start()
     try:
-        yield
+        yield rounds
     finally:
         stop.set()
         thread.join()
@@ -108,13 +108,14 @@ def copied_by_the_role(quorum, unreachable=()):
             hosts[host].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=servers.free_port())
     (here / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     role = "quorumshift.kafka.verify"
-    names = ("begin_other_logs", "fetch_metadata_log", "fetch_other_logs")
-    result = "{{ {'leader': verify_snapshot, 'others': _verify_other_logs} | to_json }}"
+    names = ("begin_other_logs", "fetch_metadata_log", "fetch_other_logs", "archives_removed")
+    result = "{{ {'leader': verify_snapshot, 'others': _verify_other_logs, 'left': _verify_left} | to_json }}"
     play = {
         "hosts": "localhost",
         "gather_facts": False,
         "vars": {
-            "verify_seen": {"quorum": seen, "nodes": nodes, "views": ["metadata_log"], "baseline": {"offset": 0}},
+            "verify_seen": {"quorum": seen, "nodes": nodes},
+            "verify_gate": {"views": ["metadata_log"], "baseline": {"offset": 0}},
             "_verify_stands_still_s": 2,
         },
         "tasks": [
@@ -147,7 +148,10 @@ def copied_by_the_role(quorum, unreachable=()):
     assert done.returncode == 0, done.stdout + done.stderr
     assert not list((here / "async").glob("*")), "Ansible keeps jobs"
     assert not list(quorum.home.glob("state-*/*/metadata_snapshot/*")), "archives are left on controllers"
-    return seen, json.loads((here / "result.json").read_text()), here
+    results = json.loads((here / "result.json").read_text())
+    left = [host for host, node in nodes.items() if node["id"] in unreachable]
+    assert results["left"] == [[host, "metadata_snapshot"] for host in left], "no host confirmed these removals"
+    return seen, results, here
 
 
 def compared(quorum, seen, results, here):
@@ -182,13 +186,17 @@ def spark():
 
 
 def test_the_logs_of_all_voters_agree_while_metadata_changes(quorum, spark):
-    with changing(quorum.broker):
+    with changing(quorum.broker) as rounds:
         servers.wait_for(
-            lambda: all(
-                metadata_log.list_files(log_of(controller)).checkpoints for controller in quorum.controllers.values()
+            lambda: (
+                len(rounds) > 2
+                and all(
+                    metadata_log.list_files(log_of(controller)).checkpoints
+                    for controller in quorum.controllers.values()
+                )
             ),
             120,
-            "a checkpoint of each voter",
+            "topics, and a checkpoint of each voter",
         )
         seen, results, here = copied_by_the_role(quorum)
     assert len(results["others"]) == 2

@@ -53,14 +53,6 @@ def create(pieces: Sequence[Any], target: str, name: str) -> tuple[str, str]:
     return path, digest
 
 
-def remove(target: str, check_mode: bool) -> bool:
-    """Remove the directory of an archive, but not in check mode; return whether there was one. Raises OSError."""
-    there = os.path.isdir(target)
-    if there and not check_mode:
-        shutil.rmtree(target)
-    return there
-
-
 def unpack(archive: str, sha256: str, directory: str, names: re.Pattern[str]) -> None:
     """Check an archive's digest and unpack it into `directory`, created with mode 0700. `names`: of its files. Raises
     SnapshotError, OSError."""

@@ -23,7 +23,7 @@ from typing import Any, Mapping, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import paths
 from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 
-RUN_S = 120.0  # for one start of Java; a loaded host needs some seconds
+RUN_S = 300.0  # for one start of Java that stands still; on a loaded host it takes a minute
 _MARK = "quorumshift-imports:"
 _SCRIPT = f"""
 import importlib, json, os, sys

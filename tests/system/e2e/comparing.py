@@ -80,14 +80,20 @@ def _find_part(scratch: str, part: str) -> int | None:
 
 
 @contextlib.contextmanager
-def killed(testbed: Testbed, part: str, first: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Kill a part of the job (see `_find_part`) with SIGKILL as soon as it runs, after `first()`."""
+def killed(
+    testbed: Testbed, part: str, first: Callable[[], None] = lambda: None, waiting: bool = False
+) -> Iterator[None]:
+    """Kill a part of the job (see `_find_part`) with SIGKILL as soon as it runs, after `first()`.
+
+    :arg waiting: kill it while Spark waits for its job, and not once it has it.
+    """
     scratch, done = SCRATCH.format(cluster_id=cluster_id(testbed)), []
 
     def watch(over: threading.Event) -> None:
         while not over.wait(0.05):
             pid = _find_part(scratch, part)
-            if pid is not None:
+            has_job = any(pathlib.Path("/tmp").glob(f"{pathlib.Path(scratch).name}*/input/job.json"))
+            if pid is not None and has_job is not waiting:
                 first()
                 os.kill(pid, signal.SIGKILL)
                 done.append(pid)

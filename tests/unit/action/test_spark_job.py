@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 
 import pytest
 from ansible.errors import AnsibleActionFail
@@ -109,11 +111,83 @@ def test_the_command_has_master_settings_and_job(spark):
     submit = spark.asked[0]["submit"]
     assert submit[1:3] == ["--master", "local[*]"] and "spark.ui.enabled=false" in submit
     assert "spark.authenticate=true" not in submit
-    assert submit[-4].endswith("/submit.py") and submit[-3:-1] == ["metadata_parity", "--input"]
+    assert submit[-6].endswith("/submit.py") and submit[-5:-3] == ["metadata_parity", "--input"]
+    assert submit[-2:] == ["--wait", "120"]
     views = spark.asked[0]["job"]["views"]
     assert (
         [broker["id"] for broker in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
     )
+
+
+# Spark is started ahead --------------------------------------------------------------------------------------------
+
+
+def started(spark):
+    """Start Spark; return the task's `application`."""
+    done = spark.run("spark_job", {"name": "metadata_parity", "state": "started"}, {"changed": False, "done": True})
+    assert os.path.isdir(done["application"]["directory"] + "/input")
+    return done["application"]
+
+
+def test_spark_is_started_ahead_without_a_job_and_gets_it(spark):
+    application = started(spark)
+    asked = spark.asked[0]
+    assert asked["state"] == "started" and not {"job", "nonce", "digest_key", "output_dir"} & set(asked)
+    spark.run("spark_job", {**ARGS, "application": application}, result("differ"))
+    asked = spark.asked[-1]
+    assert asked["is_started"] and asked["directory"] == application["directory"]
+    assert asked["submit"] == application["submit"] and "job" in asked
+    assert not os.path.exists(application["directory"])
+
+
+@pytest.mark.parametrize("why", ["it ended before it took the job", "its directory is gone", "another JVM"])
+def test_a_job_starts_spark_anew_where_the_one_that_waits_cannot_run_it(spark, monkeypatch, why):
+    application = started(spark)
+    if why == "its directory is gone":
+        shutil.rmtree(application["directory"])
+    if why == "another JVM":
+        monkeypatch.setattr(spark_jobs, "LARGE_BYTES", 0)
+
+    def module(args):
+        spark.asked.append(dict(args))
+        return {"done": True, "waited": False} if args["is_started"] else result("differ")
+
+    spark._module = module
+    spark.run("spark_job", {**ARGS, "application": application})
+    assert not spark.asked[-1]["is_started"] and spark.asked[-1]["directory"] != application["directory"]
+    assert len(spark.asked) == (2 if why == "another JVM" else 3)
+    assert not os.path.exists(application["directory"]) and not os.path.exists(spark.asked[-1]["directory"])
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError("node_id")])
+def test_no_failure_leaves_input_on_the_spark_host(spark, monkeypatch, tmp_path, error, ahead):
+    given = {**ARGS, **({"application": started(spark)} if ahead else {})}
+
+    def upload(_kind, input_dir, _args):
+        with open(f"{input_dir}/metadata_log.tar.gz", "w", encoding="ascii") as stream:
+            stream.write("secret")
+        raise error
+
+    monkeypatch.setattr(spark_jobs.MetadataParity, "upload", upload)
+    with contextlib.suppress(KeyError):
+        assert spark.run("spark_job", given, result("pass"))["failed"]
+    assert not [*tmp_path.glob("quorumshift-cluster-1-*")]
+
+
+@pytest.mark.parametrize("more", [{}, {"state": "started"}])
+def test_a_secret_in_the_settings_leaves_nothing_on_the_spark_host(spark, tmp_path, more):
+    spark.variables["quorumshift_spark_conf"] = {"spark.ssl.keyPassword": "s3cret"}
+    with pytest.raises(AnsibleActionFail, match="holds a secret"):
+        spark.run("spark_job", {**ARGS, **more}, result("pass"))
+    assert not [*tmp_path.glob("quorumshift-cluster-1-*")]
+
+
+def test_spark_that_ends_before_its_job_twice_closes_the_gate(spark):
+    application = started(spark)
+    spark._module = lambda _args: {"done": True, "waited": False}
+    with pytest.raises(AnsibleActionFail, match="Spark ended before it had its job"):
+        spark.run("spark_job", {**ARGS, "application": application})
 
 
 JVM = "spark.driver.extraJavaOptions"
@@ -272,7 +346,7 @@ def test_a_job_that_wants_a_newer_log_can_be_continued(spark):
     asks = {**result("pass"), "wanted": {"round": 1, "above": 7}, "carry": {"began": 1}}
     begun = spark.run("spark_job", ARGS, asks)
     assert begun["going_on"]["round"] == 1 and begun["going_on"]["carry"] == {"began": 1}
-    assert {"input_dir", "output_dir", "nonce", "job", "submit"} == set(begun["going_on"]["args"])
+    assert {"directory", "output_dir", "nonce", "job", "submit"} == set(begun["going_on"]["args"])
 
 
 def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -14,21 +15,45 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 
 NONCE = "5f1e"
+AWAITED = "until [ -e $1/job.json ]; do sleep 0.05; done"
 
 
 @pytest.fixture
-def submit(tmp_path):
+def place(tmp_path):
+    """The directory of an application, and that of its job's output."""
+    directory = tmp_path / "application"
+    (directory / "input").mkdir(parents=True)
+    directory.chmod(0o700)
+    return directory, tmp_path / "output"
+
+
+def start(place, script, wait_s=20.0, bound_s=20.0, **environment):
+    """Start a shell script as the application: $1 is its directory of input, $2 that of output."""
+    directory, output = place
+    command = ["sh", "-c", script, "sh", str(directory / "input"), str(output)]
+    spark_submission.start(command, str(directory), wait_s, bound_s, environment)
+
+
+def hand_over(place, job):
+    """Give a job to the application; return whether it took one."""
+    if not spark_submission.take(str(place[0])):
+        return False
+    spark_submission.hand_over(str(place[0]), job, str(place[1]))
+    return True
+
+
+@pytest.fixture
+def submit(place):
     """Submit a shell script as the job; return its end and its result."""
 
-    def submitted(script, bound_s=20.0, **environment):
-        input_dir, output_dir = tmp_path / "input", tmp_path / "output"
-        input_dir.mkdir(mode=0o700)
-        job = {"nonce": NONCE, "client": {"sasl_password": "s3cret"}}
-        command = ["sh", "-c", script, "sh", str(input_dir), str(output_dir)]
-        spark_submission.begin(command, job, str(input_dir), str(output_dir), str(input_dir), bound_s, environment)
-        end, _wanted = spark_submission.watch(str(input_dir), str(output_dir), 0, 30)
-        assert end is not None and not input_dir.exists()
-        return end, spark_submission.read_result(str(output_dir), NONCE, end)
+    def submitted(script, bound_s=20.0):
+        directory, output = place
+        start(place, f"{AWAITED}; {script}", bound_s=bound_s)
+        assert hand_over(place, {"nonce": NONCE, "client": {"sasl_password": "s3cret"}})
+        end, _wanted = spark_submission.watch(str(directory), 0, 30)
+        assert end is not None and not (directory / "input").exists()
+        spark_submission.keep_log(str(directory), str(output))
+        return end, spark_submission.read_result(str(output), NONCE, end)
 
     return submitted
 
@@ -79,31 +104,98 @@ def test_what_spark_says_at_each_start_is_left_out(submit):
 def test_job_is_stopped_after_its_bound_with_its_child_processes(submit, tmp_path):
     _end, result = submit(f"sleep 300 & echo $! > {tmp_path}/child; wait", bound_s=0.5)
     assert "it was stopped after 0 s" in result["reasons"][0] or "after 1 s" in result["reasons"][0]
-    child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 10
-    while runs(child):
+    gone(int((tmp_path / "child").read_text()))
+
+
+def gone(pid):
+    """Wait until a process does not run any more."""
+    deadline = time.monotonic() + 20
+    while runs(pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def test_dead_supervisor_is_detected_and_its_input_can_be_removed(tmp_path):
-    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
-    input_dir.mkdir(mode=0o700)
-    scratch_dirs = (str(input_dir), str(output_dir))
-    spark_submission.begin(
-        ["sh", "-c", f"echo $PPID $$ > {tmp_path}/pids; sleep 300"], {}, *scratch_dirs, scratch_dirs[0], 60, {}
-    )
-    assert spark_submission.watch(*scratch_dirs, 0, 0.5) == (None, None)
-    supervisor, job = (int(pid) for pid in (tmp_path / "pids").read_text().split())
+def pids(tmp_path):
+    """Return the ids of supervisor and application, which the script writes to the file `pids`."""
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "pids").exists() or not (tmp_path / "pids").read_text().endswith("\n"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+
+
+def test_dead_supervisor_is_detected_and_its_input_can_be_removed(tmp_path, place):
+    directory, output = place
+    start(place, f"echo $PPID $$ > {tmp_path}/pids; sleep 300")
+    assert hand_over(place, {})
+    assert spark_submission.watch(str(directory), 0, 0.5) == (None, None)
+    supervisor, job = pids(tmp_path)
     os.kill(supervisor, signal.SIGKILL)
-    end, _wanted = spark_submission.watch(*scratch_dirs, 0, 60)
-    found = spark_submission.read_result(scratch_dirs[1], NONCE, end)
+    end, _wanted = spark_submission.watch(str(directory), 0, 60)
+    found = spark_submission.read_result(str(output), NONCE, end)
     reason = found["reasons"][0]
     assert found["verdict"] == "incomplete"
     os.killpg(job, signal.SIGKILL)
-    assert "its supervisor process ended without a result" in reason and (input_dir / "job.json").exists()
-    spark_submission.clean(scratch_dirs[0])
-    assert not input_dir.exists()
+    assert "its supervisor process ended without a result" in reason and (directory / "input" / "job.json").exists()
+    spark_submission.clean(str(directory))
+    assert not (directory / "input").exists()
+
+
+# Started ahead of its job -----------------------------------------------------------------------------------------
+
+
+def test_an_application_waits_for_one_job(place):
+    start(place, f"{AWAITED}; sleep 1; {writes()}")
+    assert hand_over(place, {"nonce": NONCE})
+    assert not spark_submission.take(str(place[0]))
+    end, _wanted = spark_submission.watch(str(place[0]), 0, 30)
+    assert spark_submission.read_result(str(place[1]), NONCE, end)["verdict"] == "pass"
+
+
+def test_the_seconds_and_the_bound_of_a_job_begin_with_the_job(place):
+    start(place, f"{AWAITED}; {writes()}", bound_s=4)
+    time.sleep(5)
+    handed_over = time.monotonic()
+    assert hand_over(place, {"nonce": NONCE})
+    end, _wanted = spark_submission.watch(str(place[0]), 0, 60)
+    assert end["exit_code"] == 0 and end["seconds"] <= time.monotonic() - handed_over + 0.1, end
+
+
+@pytest.mark.parametrize("how", ["no job came in time", "it died", "its directory was removed"])
+def test_an_application_without_a_job_ends_and_leaves_nothing(tmp_path, place, how):
+    ends = "exit 1" if how == "it died" else "sleep 300"
+    start(place, f"echo $PPID $$ > {tmp_path}/pids; {ends}", wait_s=0.5 if how == "no job came in time" else 60)
+    supervisor, application = pids(tmp_path)
+    if how == "its directory was removed":
+        shutil.rmtree(place[0])
+    gone(supervisor)
+    assert not runs(application) and not place[0].exists()
+    assert not hand_over(place, {})
+
+
+def test_no_job_is_given_to_an_application_whose_supervisor_died(tmp_path, place):
+    start(place, f"echo $PPID $$ > {tmp_path}/pids; sleep 300")
+    supervisor, application = pids(tmp_path)
+    os.kill(supervisor, signal.SIGKILL)
+    gone(supervisor)
+    assert not hand_over(place, {})
+    os.killpg(application, signal.SIGKILL)
+
+
+def test_a_job_and_the_end_of_the_wait_never_both_win(tmp_path):
+    """At the moment at which the wait ends, a job comes, many times: it is refused, or it has a result."""
+    taken = []
+    for number in range(16):
+        place = tmp_path / str(number), tmp_path / f"output-{number}"
+        (place[0] / "input").mkdir(parents=True)
+        place[0].chmod(0o700)
+        start(place, f"{AWAITED}; {writes()}", wait_s=0.2)
+        time.sleep(0.12 + 0.015 * number)
+        taken.append(hand_over(place, {"nonce": NONCE}))
+        if taken[-1]:
+            end, _wanted = spark_submission.watch(str(place[0]), 0, 30)
+            assert spark_submission.read_result(str(place[1]), NONCE, end)["verdict"] == "pass", number
+    assert set(taken) == {True, False}
 
 
 def runs(pid):
@@ -115,34 +207,34 @@ def runs(pid):
         return False
 
 
-def test_job_continues_with_the_answer_to_its_request(tmp_path):
-    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
-    input_dir.mkdir(mode=0o700)
+def test_job_continues_with_the_answer_to_its_request(place):
+    directory, output = place
     script = (
-        """printf '{"nonce": "5f1e", "round": 1, "above": 17}' > $1/log_request.json; """
+        f"""{AWAITED}; printf '{{"nonce": "5f1e", "round": 1, "above": 17}}' > $1/log_request.json; """
         "until [ -e $1/log_answer.1.json ]; do sleep 0.1; done; "
         f"grep -q '\"end_offset\": 19' $1/log_answer.1.json && {writes()}"
     )
-    scratch_dirs = (str(input_dir), str(output_dir))
-    spark_submission.begin(["sh", "-c", script, "sh", *scratch_dirs], {}, *scratch_dirs, str(input_dir), 20, {})
-    assert spark_submission.watch(*scratch_dirs, 0, 10) == (None, {"round": 1, "above": 17})
-    assert spark_submission.watch(*scratch_dirs, 1, 0.2) == (None, None)
-    assert spark_submission.answer(str(input_dir), NONCE, {"round": 1, "end_offset": 19}) == 1
-    end, wanted = spark_submission.watch(*scratch_dirs, 1, 10)
-    assert wanted is None and spark_submission.read_result(str(output_dir), NONCE, end)["verdict"] == "pass"
-    assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # the job has ended
+    start(place, script)
+    assert hand_over(place, {})
+    assert spark_submission.watch(str(directory), 0, 10) == (None, {"round": 1, "above": 17})
+    assert spark_submission.watch(str(directory), 1, 0.2) == (None, None)
+    assert spark_submission.answer(str(directory), NONCE, {"round": 1, "end_offset": 19}) == 1
+    end, wanted = spark_submission.watch(str(directory), 1, 10)
+    assert wanted is None and spark_submission.read_result(str(output), NONCE, end)["verdict"] == "pass"
+    assert spark_submission.answer(str(directory), NONCE, {"round": 2, "end_offset": 23}) == 2  # the job has ended
 
 
-def test_submission_needs_a_private_input_a_new_output_and_spark(tmp_path):
-    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
-    input_dir.mkdir(mode=0o755)
+def test_submission_needs_a_private_directory_a_new_output_and_spark(place):
+    directory, output = place
+    directory.chmod(0o755)
     with pytest.raises(spark_submission.SubmissionError, match="has mode 0755"):
-        spark_submission.begin(["true"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
-    input_dir.chmod(0o700)
+        start(place, "true")
+    directory.chmod(0o700)
     with pytest.raises(spark_submission.SubmissionError, match="no-such-submit is not on the Spark host"):
-        spark_submission.begin(["no-such-submit"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
-    output_dir.mkdir()
-    (output_dir / "result.json").write_text("{}")
+        spark_submission.start(["no-such-submit"], str(directory), 1, 1, {})
+    assert not (directory / "open").exists()
+    output.mkdir()
+    (output / "result.json").write_text("{}")
     with pytest.raises(spark_submission.SubmissionError, match="already holds a result"):
-        spark_submission.begin(["true"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
-    assert not (input_dir / "job.json").exists()
+        spark_submission.hand_over(str(directory), {}, str(output))
+    assert not (directory / "input" / "job.json").exists()
