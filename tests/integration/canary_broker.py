@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import pathlib
 import re
-from typing import Any, Dict, Iterator
+import time
+from typing import Any, Callable, Dict, Iterator
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 
+from canary_clients import ledger, verdict
 from tests.integration.servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
+LIMIT_S = 240  # for what stands still
 NO_DAMAGE = {"lost": 0, "duplicated": 0, "reordered": 0, "aborted_visible": 0}
 
 
@@ -42,6 +45,33 @@ def settings(broker: KafkaServer, request: pytest.FixtureRequest) -> Dict[str, A
         "start_timeout_s": 90,
         "admin": {"interval_s": 1, "acls": False},
     }
+
+
+def until(is_so: Callable[[], Any], seen: Callable[[], Any] = lambda: None) -> None:
+    """Wait until something is so. `seen`: what is shown where it never is."""
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline, seen()
+        time.sleep(0.2)
+
+
+def recorded(directory: pathlib.Path) -> Dict[str, Any]:
+    """Return the verdict of what a run has recorded so far."""
+    return verdict.evaluate(ledger.read(directory), [], running=True)
+
+
+def flows(directory: pathlib.Path, messages: int = 300) -> None:
+    """Wait until clients received so many messages from now on: how long that takes is the machine's affair."""
+    before = recorded(directory)["received"]
+    until(lambda: recorded(directory)["received"] >= before + messages, lambda: recorded(directory))
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs: where process 1 is not an init, an orphan stays as a zombie."""
+    try:
+        return " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
 
 
 def counted(result: Dict[str, Any]) -> Dict[str, int]:

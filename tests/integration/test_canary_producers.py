@@ -17,8 +17,7 @@ from canary_clients.config import Config
 from canary_clients.ledger import ACKED, Clock, LedgerWriter
 from canary_clients.workload import producers, transactions
 from canary_clients.workload.context import Context
-from tests.integration import canary_broker
-from tests.integration.servers import wait_for
+from tests.integration import canary_broker, servers
 
 broker, home = canary_broker.broker, canary_broker.home  # fixtures
 FOREVER_MS = 100_000  # less than delivery_timeout_s
@@ -30,7 +29,7 @@ def context(broker, tmp_path, monkeypatch):
     monkeypatch.setattr(producers, "OTHERS_AFTER_S", 1.0)
     topic = f"held-back-{time.time_ns()}"
     admin = AdminClient({"bootstrap.servers": str(broker.address)})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    servers.create_topics(admin, [NewTopic(topic, 1, 1)])
     ledger = LedgerWriter(tmp_path, Clock(), [])
     # librdkafka keeps what it has for as long as linger.ms says: held back, without a fault of the broker
     config = Config(str(broker.address), linger_ms=FOREVER_MS)
@@ -70,8 +69,10 @@ def test_a_producer_that_holds_back_is_replaced_once_others_are_acknowledged(con
     thread.start()
     client.start()
     try:
-        wait_for(lambda: client.sender is not first, 60, "another producer in its place")
-        wait_for(lambda: client.sender.unconfirmed_of[1] == 0 and client.sender.keys._sequence[0], 60, "its messages")
+        servers.wait_for(lambda: client.sender is not first, 60, "another producer in its place")
+        servers.wait_for(
+            lambda: client.sender.unconfirmed_of[1] == 0 and client.sender.keys._sequence[0], 60, "its messages"
+        )
     finally:
         done.set()
         thread.join()
@@ -90,9 +91,9 @@ def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
     client = long_lived(context)
     first = client.sender
     client.start()
-    wait_for(lambda: first.unconfirmed_of[1], 60, "its first messages")
+    servers.wait_for(lambda: first.unconfirmed_of[1], 60, "its first messages")
     began = time.monotonic()
-    wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
+    servers.wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
     kept = client.sender is first
     context.stopping.set()
     first.producer.purge()
@@ -126,9 +127,9 @@ def test_a_transactional_producer_is_kept_while_its_probe_is_not_acknowledged(co
     client = transactional(context)
     sent = threading.Thread(target=client.transaction)
     sent.start()
-    wait_for(lambda: client._probes, 60, "a probe")
+    servers.wait_for(lambda: client._probes, 60, "a probe")
     began = time.monotonic()
-    wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
+    servers.wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
     kept = client._sender
     probe = client._probes[1]
     for producer in (probe.producer, kept.producer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pathlib
 import time
 from concurrent.futures import Future
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -19,7 +19,7 @@ from canary_clients.ledger import MESSAGE, MESSAGE_IDENTITY
 from canary_clients.run import Run
 from canary_clients.workload import admin, consumers, producers
 from canary_clients.workload.producers import Sender
-from tests.integration.canary_broker import NO_DAMAGE, broker, counted, home, settings
+from tests.integration.canary_broker import NO_DAMAGE, broker, counted, flows, home, recorded, settings, until
 
 __all__ = ["broker", "home", "settings"]
 
@@ -35,7 +35,7 @@ class Planted:
         self.run = Run(config.parse(settings), directory)
 
     def finish(self) -> Dict[str, Any]:
-        time.sleep(2)
+        flows(self.directory)
         self.run.stop()
         return verdict.evaluate(ledger.read(self.directory), [])
 
@@ -69,9 +69,8 @@ def test_producer_waits_for_a_topic_that_a_broker_does_not_know_yet(settings, tm
     monkeypatch.setattr(producers, "Producer", UnknownTopicProducer)
     planted = Planted(settings, tmp_path / "run")
     planted.run.start()
-    time.sleep(2)
+    flows(planted.directory)
     UnknownTopicProducer.unknown_until = time.monotonic() + 1
-    time.sleep(2)
     result = planted.finish()
     assert result["verdict"] == "pass", result["reasons"]
     assert counted(result) == NO_DAMAGE and result["by_phase"]["(no phase)"]["max_producer_stall_ms"] > 500
@@ -90,7 +89,7 @@ def test_creation_that_librdkafka_repeats_succeeds(settings, tmp_path, monkeypat
     planted = Planted(settings, tmp_path / "run")
     planted.run.start()
     monkeypatch.setattr(AdminClient, "create_topics", twice)
-    time.sleep(4)
+    until(lambda: recorded(planted.directory)["admin"]["operations"].get("create topic", {}).get("ok", 0) > 3)
     result = planted.finish()
     repeated = [line for line in ledger.read(tmp_path / "run").admin if "TOPIC_ALREADY_EXISTS" in line.get("error", "")]
     assert repeated and {line["outcome"] for line in repeated} == {"ok"}
@@ -106,6 +105,7 @@ def test_topic_that_comes_back_is_late_or_unexpected(settings, tmp_path, monkeyp
     that comes back under its old id, is unexpected."""
     create, delete = AdminClient.create_topics, AdminClient.delete_topics
     lost: Dict[str, NewTopic] = {}
+    came_back: List[str] = []
 
     def first_answer_lost(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
         (new,) = topics
@@ -123,6 +123,7 @@ def test_topic_that_comes_back_is_late_or_unexpected(settings, tmp_path, monkeyp
         for topic in set(topics) & set(lost):
             deleted[topic].result(20)
             create(client, [lost[topic]])[topic].result(20)
+            came_back.append(topic)
         return deleted
 
     planted = Planted({**settings, "admin": {"interval_s": 1, "acls": False, "keep_every": 99}}, tmp_path / "run")
@@ -134,7 +135,7 @@ def test_topic_that_comes_back_is_late_or_unexpected(settings, tmp_path, monkeyp
         monkeypatch.setattr(
             admin.AdminLoop, "_topic_ids", lambda _loop, topics: dict.fromkeys(topics, "the deleted topic's id")
         )
-    time.sleep(6)
+    until(lambda: came_back)
     result = planted.finish()
     topic = min(lost)
     assert result["admin"]["final"]["late" if passes else "unexpected"] == [f"topic {topic}"], result["admin"]["final"]
@@ -170,7 +171,7 @@ def test_swapped_messages_of_a_key_are_reordered(settings, tmp_path, monkeypatch
 
     monkeypatch.setattr(Sender, "_produce", swapping)
     planted.run.start()
-    time.sleep(3)
+    until(lambda: held.get("done"))
     result = planted.finish()
     assert held["done"]
     assert counted(result) == {**NO_DAMAGE, "reordered": 1}
@@ -192,7 +193,7 @@ def test_message_that_a_consumer_skips_is_lost(settings, tmp_path, monkeypatch):
 
     monkeypatch.setattr(consumers.Group, "take", skipping)
     planted.run.start()
-    time.sleep(2)
+    until(lambda: skipped)
     result = planted.finish()
     assert counted(result) == {**NO_DAMAGE, "lost": 1}
     assert result["examples"]["lost"][0]["ledger_id"] == skipped[0]
@@ -209,7 +210,7 @@ def test_visible_aborted_messages_are_detected(settings, tmp_path, monkeypatch):
 
     monkeypatch.setattr(consumers.Group, "settings", uncommitted)
     planted.run.start()
-    time.sleep(4)
+    until(lambda: recorded(planted.directory)["aborted"] > 10)
     result = planted.finish()
     assert counted(result) == {**NO_DAMAGE, "aborted_visible": result["aborted"]}
     assert result["aborted"] > 10
@@ -225,7 +226,7 @@ def test_old_value_over_a_newer_one_of_a_compacted_key_is_detected(settings, tmp
 
     monkeypatch.setattr(planted.run, "_send_fences", after_an_old_value)
     planted.run.start()
-    time.sleep(3)
+    flows(planted.directory, 1500)  # the first key of the compacted topic has newer values by then
     result = planted.finish()
     assert counted(result) == {**NO_DAMAGE, "lost": 1, "duplicated": 1}
     assert result["examples"]["lost"][0]["topic"].endswith(".compact")
