@@ -38,11 +38,12 @@ def _names(path: Path) -> tuple[str, ...]:
     return tuple(imported_names(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))))
 
 
-def _own_file(name: str) -> Path | None:
+@functools.lru_cache(maxsize=None)
+def _own_file(name: str, root: Path) -> Path | None:
     """Return the checkout's file of a dotted name (a module, or a name in a module), or None."""
     parts = name[len(COLLECTION) + 1 :].split(".") if _in_collection(name) else name.split(".")
     for end in (len(parts), len(parts) - 1):
-        path = ROOT.joinpath(*parts[:end]).with_suffix(".py")
+        path = root.joinpath(*parts[:end]).with_suffix(".py")
         if end and path.is_file():
             return path
     return None
@@ -52,13 +53,13 @@ def _in_collection(name: str) -> bool:
     return name.startswith(COLLECTION + ".")
 
 
-def foreign_imports(path: Path) -> dict[str, Path]:
-    """Return the packages outside the standard library that ``path`` imports, directly or through the checkout.
+def foreign_imports(*paths: Path) -> dict[str, Path]:
+    """Return the packages outside the standard library that ``paths`` import, directly or through the checkout.
 
     {top-level package: the importing file}. An import of the collection without a file counts under its full name.
     """
     foreign: dict[str, Path] = {}
-    todo, seen = [path.resolve()], set()
+    todo, seen = [path.resolve() for path in paths], set()
     while todo:
         current = todo.pop()
         if current in seen:
@@ -66,7 +67,7 @@ def foreign_imports(path: Path) -> dict[str, Path]:
         seen.add(current)
         for name in _names(current):
             top = name.partition(".")[0]
-            own = _own_file(name)
+            own = _own_file(name, ROOT)
             if own:
                 todo.append(own)
             elif _in_collection(name):

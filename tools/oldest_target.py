@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run the unit tests of code for managed hosts under the oldest Python that these may have.
 
-A test file runs if it imports only the standard library and pytest, directly and through the collection, and tests no
-control-node code. The first run installs pytest for that Python in .build/oldest. JUnit XML goes to $CHECKS_JUNIT.
-Exit code 77, with the reason, if this host has no such Python.
+A test file runs if it and the conftest.py files of its directories import only the standard library and pytest,
+directly and through the collection, and if it tests no control-node code. The first run installs pytest for that
+Python in .build/oldest. JUnit XML goes to $CHECKS_JUNIT. Exit code 77, with the reason, if this host has no such
+Python.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tools.imports import ACCELERATORS, ROOT, foreign_imports
 from tools.pythons import find_python
 
 OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
-CONTROL_NODE_ONLY = {"action", "canary_clients", "system", "tools"}  # directories of tests/unit
+CONTROL_NODE_ONLY = {"action", "canary_clients", "roles", "system", "tools"}  # directories of tests/unit
 PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last versions for these Pythons
 
 
@@ -36,10 +37,22 @@ def provide_pytest(python: str) -> str:
     return own
 
 
-def main() -> int:
+def target_tests() -> tuple[list[Path], list[Path]]:
+    """Return the test files of code that is not for the control node alone, and those of them that need only pytest."""
     unit = ROOT / "tests" / "unit"
     tests = [test for test in unit.rglob("test_*.py") if test.relative_to(unit).parts[0] not in CONTROL_NODE_ONLY]
-    selected = [path for path in sorted(tests) if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
+    return tests, [path for path in sorted(tests) if not needed_packages(path) - {"pytest"}]
+
+
+def needed_packages(test: Path) -> set[str]:
+    """Return the packages that pytest imports for this file of tests."""
+    above = test.relative_to(ROOT).parents
+    conftests = [path for path in (ROOT / directory / "conftest.py" for directory in above) if path.exists()]
+    return set(foreign_imports(test, *conftests)) - ACCELERATORS
+
+
+def main() -> int:
+    tests, selected = target_tests()
     python = find_python(OLDEST)
     if not python:
         print(f"skipped: no Python {OLDEST}, the oldest for managed hosts, on this host (PATH, ~/.pyenv/versions)")
