@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) -m tests.system.testbed
-CHECKS := lint sanity unit integration integration-long spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey
+CHECKS := lint sanity unit integration integration-long spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -23,8 +23,8 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 model: setup ## 10,000 random histories of a migration through the gates: no wrong verdict; make model SEED=7 plays one again
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
-test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule, crash-tests
-test-full: setup ## the long checks: sanity, integration-long, molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
+test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
@@ -44,6 +44,7 @@ failure-sample: setup ## a sample of failure-proof: one case of each of six scen
 simulate: setup ## 100,000 simulated moves to another ZooKeeper ensemble with crashes, reloads of filter tables, reboots and lost orders
 zk-to-zk: setup ## a move to another ZooKeeper ensemble with injected faults, while verification clients and another application run
 drill: setup ## migrations and a rollback with injected faults, while verification clients run
+stalls: setup ## on the testbed: how long clients wait in ten migrations, held against plain restarts
 journey: setup ## on the testbed: from Kafka 3.7.2 with ZooKeeper to 3.9.2, to KRaft, to 4.1.1, under verification clients
 test-fresh: setup ## setup, lint, unit, integration and build on a new minimal Debian with empty caches
 test-e2e: setup ## on the testbed: a migration with a controller failover, refusals, a separate probe host, no secrets in output

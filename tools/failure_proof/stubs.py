@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -371,7 +370,9 @@ def partition_reassignment(world: World, _host: str, args: dict[str, Any], check
 
 def spark_job(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     """Answer as the job does where all sources agree: `pass` if each source of the gate is there, else `incomplete`."""
-    name, job, output = args["submit"][-3], args["job"], Path(args["output_dir"])
+    if args.get("state") == "started":
+        return {"changed": False, "done": True}
+    name, job, output = args["submit"][args["submit"].index("--input") - 1], args["job"], Path(args["output_dir"])
     output.mkdir(parents=True, exist_ok=True)
     reasons = [
         *_LACKS[name](world, job),
@@ -387,8 +388,6 @@ def spark_job(world: World, _host: str, args: dict[str, Any], _check: bool) -> d
     result["files"] = {file: {"sha256": hashlib.sha256(b"").hexdigest()} for file in files}
     (output / "report.html").write_text("")
     (output / "result.json").write_text(json.dumps(result))
-    if args.get("remove"):
-        shutil.rmtree(args["remove"], ignore_errors=True)
     ran = {"exit_code": 3 if reasons else 0, "seconds": 1.0, "reason": None, "peak_mib": 100}
     return {"changed": False, "done": True, "wanted": None, "result": result, "submission": ran}
 
@@ -448,33 +447,26 @@ _LACKS: dict[str, Callable[[World, dict[str, Any]], Iterable[str]]] = {
 }
 
 
-def _archive(world: World, host: str, name: str) -> dict[str, Any]:
-    path = world.host(host) / "tmp" / name
+def _archive(world: World, host: str, args: dict[str, Any], directory: str) -> dict[str, Any]:
+    path = world.state_dir(host) / args["cluster_id"] / directory / "archive.tar.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"archive")
     return {"changed": True, "path": str(path), "sha256": hashlib.sha256(b"archive").hexdigest(), "bytes": 7}
 
 
 def metadata_snapshot(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
-    if args.get("state") == "absent":
-        for path in (world.host(host) / "tmp").glob("metadata-*.tar.gz"):
-            path.unlink()
-        return {"changed": True}
     if check:
         return {"changed": True, "files": [], "checkpoint": None}
     if not world.metadata_log(host):
         return {"failed": True, "msg": f"{host} has no metadata log"}
-    return {**_archive(world, host, "metadata-1.tar.gz"), "end_offset": END_OFFSET, "checkpoint": None}
+    return {**_archive(world, host, args, "metadata_snapshot"), "end_offset": END_OFFSET, "checkpoint": None}
 
 
 def zk_tree_snapshot(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
-    if args.get("state") == "absent":
-        for path in (world.host(host) / "tmp").glob("tree-*.tar.gz"):
-            path.unlink()
-        return {"changed": True}
     seen = {"snapshot": 400, "zxid": ZXID}
     if args.get("state") == "read":
         return {"changed": False, **seen}
-    return {**_archive(world, host, "tree-1.tar.gz"), **seen}
+    return {**_archive(world, host, args, "zk_tree_snapshot"), **seen}
 
 
 def async_status(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:

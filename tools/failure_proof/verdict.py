@@ -44,6 +44,7 @@ TOLERATED = (
     Tolerated(
         "async_status", "Wait for the snapshots on the other voters", "the job is asked again until it has ended"
     ),
+    Tolerated("file", "Remove the archives from the hosts", "they are removed again where the comparison ends"),
 )
 # A voter that gives no snapshot of its log is named by the comparison, which is incomplete and closes the gate. Those
 # of the others are taken until there: archives in scratch directories, which the role removes.
@@ -52,20 +53,18 @@ OF_ONE_VOTER = (
     "Wait for the snapshots on the other voters",
     "Fetch the snapshots of the other voters",
 )
-REMOVALS = (
-    "Remove the snapshot from the quorum's leader",
-    "Remove the snapshots from the other voters",
-    "Remove what Ansible keeps of the snapshots' jobs",
-)
+REMOVALS = ("Remove what Ansible keeps of the snapshots' jobs",)
+ARCHIVES = ("metadata_snapshot", "zk_tree_snapshot")
 SNAPSHOT = ("metadata_snapshot", None)
-CLOSED = ("run_lock", "closed")
+CLOSED = ("run", "closed")
+LOCKED = ("run", "locked")
 UNREGISTER = "Remove the broker's registration from the quorum"
 CLEAN_UPS = (
-    CleanUp("run_lock", "closed", None, "the lock says how the run ended"),
+    CleanUp("run", "closed", None, "the lock says how the run ended"),
     CleanUp("file", "absent", "Remove the scratch directories", "they hold credentials and metadata in clear text"),
+    CleanUp("file", "absent", "End Spark without a job", "no task gives it one, and it keeps a host's memory"),
     CleanUp("zk_cut", "healed", None, "a host that is fenced serves no client until it is healed"),
-    CleanUp("metadata_snapshot", "absent", None, "a snapshot holds credentials in clear text"),
-    CleanUp("zk_tree_snapshot", "absent", None, "an archive holds credentials in clear text"),
+    CleanUp("file", "absent", "Remove the archives from the hosts", "they hold credentials in clear text"),
     CleanUp("file", "absent", "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
     CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
 )
@@ -103,7 +102,7 @@ def clean(world: World, name: str) -> Clean:
     """Return what the run `name` did."""
     calls = [call for call in boundary.read_calls(world, name) if call["at"] == "end"]
     changing = frozenset(signature(call) for call in calls if call["mutated"] and not call["check"])
-    locked = frozenset(call["target"] for call in calls if call["module"] == "run_lock" and call["does"] == "taken")
+    locked = frozenset(call["target"] for call in calls if signature(call) == LOCKED)
     return Clean(calls, changing, final(world), locked)
 
 
@@ -157,14 +156,11 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
     if hit is None:
         return ["the failure was not reached"]
     faults = set(kinds.values())
-    if code == 0 and all(map(is_tolerated, (call for call in calls if call.get("injected")))):
-        return (
-            []
-            if recorded.final in (None, final(world))
-            else ["a tolerated failure: the run leads elsewhere than without it"]
-        )
     injected = [call for call in calls if call.get("injected")]
     text = output(world, name)
+    if code == 0 and all(map(is_tolerated, injected)):
+        elsewhere = "a tolerated failure: the run leads elsewhere than without it"
+        return [*([] if recorded.final in (None, final(world)) else [elsewhere]), *_unnamed_archives(world, text)]
     if code is None:
         found.append("the run did not end in its time")
     if code == 0:
@@ -193,8 +189,19 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
             )
     if faults <= {FAILED, CRASHED, UNREACHABLE, UNREACHABLE_AFTER}:
         found += _message(text, [*injected, calls[hit]])
+        found += _unnamed_archives(world, text)
     found += _left(world, recorded, calls, faults, injected)
     return list(dict.fromkeys(found))
+
+
+def _unnamed_archives(world: World, text: str) -> list[str]:
+    """Return the archives, with secrets in clear text, that a run left on hosts without naming their directories."""
+    directories = (world.state_dir(host) / CLUSTER / name for host in IDS for name in ARCHIVES)
+    return [
+        f"{path} is left, and the run does not say so"
+        for path in directories
+        if path.exists() and str(path) not in text
+    ]
 
 
 def _message(text: str, injected: list[dict[str, Any]]) -> list[str]:
@@ -233,7 +240,7 @@ def locks(world: World) -> dict[str, dict[str, Any]]:
     """Return each host's run lock."""
     found = {}
     for host in IDS:
-        path = world.state_dir(host) / CLUSTER / "run_lock.json"
+        path = world.node_dir(host) / "run_lock.json"
         if path.exists():
             found[host] = json.loads(path.read_text())
     return found
@@ -248,8 +255,7 @@ def run_of(world: World) -> str | None:
 
 def taken(calls: list[dict[str, Any]]) -> set[str]:
     """Return the hosts on which the run took the run lock."""
-    wanted = ("run_lock", "taken")
-    return {call["target"] for call in calls if call["at"] == "end" and signature(call) == wanted and call["mutated"]}
+    return {call["target"] for call in calls if call["at"] == "end" and signature(call) == LOCKED and call["mutated"]}
 
 
 def was_done(calls: list[dict[str, Any]]) -> bool:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 
 CLUSTER = "phUKKf3TSny1o9Yap379dw"
@@ -65,6 +66,11 @@ class World:
     def state_dir(self, name: str) -> Path:
         """Return quorumshift_state_dir of a host."""
         return self.host(name) / "state"
+
+    def node_dir(self, name: str) -> Path:
+        """Return the directory of a host's node below it."""
+        key = node_key.node_key("broker" if name in BROKERS else "controller", IDS[name])
+        return self.state_dir(name) / CLUSTER / key
 
     def inventory(self) -> dict[str, Any]:
         """Return the Ansible inventory."""
@@ -227,7 +233,7 @@ class World:
         """Change a host's properties file; keep it as it was before a change to `mode`."""
         path = self.config_file(name)
         if mode:
-            kept = self.state_dir(name) / CLUSTER / "configs"
+            kept = self.node_dir(name) / "configs"
             kept.mkdir(parents=True, exist_ok=True)
             (kept / f"{path.name}.before-{mode}").write_text(path.read_text())
         path.write_bytes(properties.edit(path.read_bytes(), changes))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,10 +17,17 @@ import time
 import pytest
 
 from tools import checks
+from tools.checkout import ROOT
 
 
 def step(code: str, limit_s: float = 30, counts_tests: bool = False) -> checks.Step:
     return checks.Step("step", (sys.executable, "-c", code), limit_s, counts_tests)
+
+
+@pytest.mark.parametrize("target", ["test", "test-full"])
+def test_make_help_names_what_a_target_runs(target):
+    (help_of,) = re.findall(rf"^{target}: setup ## the \w+ checks: (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    assert tuple(help_of.split(", ")) == checks.TARGETS[target]
 
 
 @pytest.mark.parametrize(

@@ -37,14 +37,14 @@ def world(made):
     (made.root / "output-run.txt").write_text(f"fatal: [b1]: FAILED! => b1: {boundary.CAUSE}\n")
     for host in ("b1", "b2"):
         lock(made, host, closed=True, how="Stop")
-        call(made, host=host, target=host, play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+        call(made, host=host, target=host, play=2, uuid="lock", module="run", does="locked", mutated=True)
     call(made, injected=FAILED, result=FAILED)
     return made
 
 
 def lock(world, host, **more):
-    path = world.state_dir(host) / CLUSTER / "run_lock.json"
-    path.parent.mkdir(exist_ok=True)
+    path = world.node_dir(host) / "run_lock.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"number": 1, "run": RUN, "direction": "restart", **more}))
 
 
@@ -119,7 +119,7 @@ def test_a_lock_that_says_that_the_run_ended_well(world):
 
 def test_the_lock_of_a_lost_host_stays_open(world):
     boundary.calls_file(world, "run").unlink()
-    call(world, host="b2", target="b2", play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
+    call(world, host="b2", target="b2", play=2, uuid="lock", module="run", does="locked", mutated=True)
     call(world, injected=UNREACHABLE, result=UNREACHABLE)
     lock(world, "b1", closed=False)
     assert found(world, UNREACHABLE) == []
@@ -169,8 +169,8 @@ def test_a_lock_that_could_not_be_closed_once_the_work_was_done(world):
     (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
     boundary.calls_file(world, "run").unlink()
     for host in ("b1", "b2"):
-        call(world, host=host, target=host, play=2, uuid="lock", module="run_lock", does="taken", mutated=True)
-    closing = {"module": "run_lock", "does": "closed", "task": "role : Close the run lock", "play": 9}
+        call(world, host=host, target=host, play=2, uuid="lock", module="run", does="locked", mutated=True)
+    closing = {"module": "run", "does": "closed", "task": "role : Close the run lock", "play": 9}
     call(world, **closing, injected=FAILED, result=FAILED)
     lock(world, "b1", closed=False)
     lock(world, "b2", closed=True, how="ok")
@@ -186,12 +186,27 @@ def test_a_host_that_is_lost_while_a_left_over_is_removed(world, closes, done):
     (world.root / "artifacts" / CLUSTER / RUN / "journal.jsonl").write_text('{"name": "ended", "result": "ok"}\n')
     boundary.calls_file(world, "run").unlink()
     removal = {"module": "file", "does": "absent", "play": 8, "host": "localhost"}
-    call(world, **removal, task=f"role : {verdict.REMOVALS[1]}", injected=UNREACHABLE, result=UNREACHABLE)
-    closing = {"module": "run_lock", "does": "closed", "task": "role : Close the run lock", "play": 9}
+    call(world, **removal, task=f"role : {verdict.REMOVALS[0]}", injected=UNREACHABLE, result=UNREACHABLE)
+    closing = {"module": "run", "does": "closed", "task": "role : Close the run lock", "play": 9}
     call(world, **closing, host=closes, result="unreachable")
     lock(world, "b1", closed=False)
     lock(world, "b2", closed=True, how="ok")
     assert (found(world, kind=UNREACHABLE) == []) is done
+
+
+@pytest.mark.parametrize("code", [0, 2])
+@pytest.mark.parametrize("directory", verdict.ARCHIVES)
+def test_an_archive_that_is_left_on_a_host_is_named(world, directory, code):
+    path = world.state_dir("b1") / CLUSTER / directory
+    path.mkdir(parents=True)
+    try:
+        left = f"{path} is left, and the run does not say so"
+        assert left in found(world, code=code)
+        output = world.root / "output-run.txt"
+        output.write_text(f"{output.read_text()}ssh b1 sudo rm -r {path}\n")
+        assert left not in found(world, code=code)
+    finally:
+        path.rmdir()
 
 
 @pytest.mark.parametrize(
