@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, invariants
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases, releases
@@ -26,7 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
 from quorumshift_spark import excuses, rules
 
+from tools.yaml_files import parse_yaml, read_yaml
+
 DOCS = ROOT / "docs"
+ADDRESSES = ("quorumshift_bootstrap_servers", "quorumshift_zookeeper_connect")
 
 
 def slug(heading: str) -> str:
@@ -58,13 +60,21 @@ def controller_keys_table() -> str:
 def specs(role: str) -> dict[str, dict]:
     """Return a role's argument specs by entry point."""
     path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+    return read_yaml(path)["argument_specs"]
+
+
+def shared_variables() -> dict[str, dict]:
+    """Return every public variable of the role quorumshift with its spec, those of the cluster first."""
+    entries = specs("quorumshift")
+    return {**entries["detect_phase"]["options"], **entries["gather"]["options"]}
 
 
 def variables_table(entry_point: str) -> str:
-    """The public variables of one entry point of the role quorumshift, from its argument specs."""
+    """The public variables of one entry point of the role quorumshift, from its argument specs. YAML puts merged keys
+    before the entry's own, which are the addresses of the cluster."""
     rows = ["| variable | type | default | what it is |", "|---|---|---|---|"]
-    for name, spec in specs("quorumshift")[entry_point]["options"].items():
+    options = specs("quorumshift")[entry_point]["options"]
+    for name, spec in sorted(options.items(), key=lambda option: option[0] not in ADDRESSES):
         text = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
         default = "required" if spec.get("required") else f"`{spec['default']!r}`" if "default" in spec else "none"
         rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(text)} |")
@@ -142,7 +152,7 @@ def module_docs(path: Path) -> dict[str, Any]:
     """Return the documentation of a module or of a documentation fragment."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION":
-            return yaml.safe_load(ast.literal_eval(node.value))
+            return parse_yaml(ast.literal_eval(node.value))
     raise ValueError(f"{path} has no DOCUMENTATION")
 
 

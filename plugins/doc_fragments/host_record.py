@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the options in host_state.OPTIONS and host_state.HELD_OPTIONS."""
+"""Documentation of the options in host_state.OPTIONS, host_state.HELD_OPTIONS and host_state.NODE_OPTIONS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ class ModuleDocFragment:
 options:
   state_dir:
     description:
-      - Directory of the host's lock, run lock, restart record and journal, with one subdirectory per cluster.
+      - Directory with one subdirectory per cluster. In it, each node of the host has a directory, such as C(broker-1),
+        with its lock, run lock, restart record, journal and old properties files.
     type: path
     default: /var/lib/quorumshift
 """
@@ -28,6 +29,18 @@ options:
       - The cluster's id.
     type: str
     required: true
+"""
+
+    NODE = r"""
+options:
+  role:
+    description:
+      - The node's role. With O(node_id) it names the node among those of its host. The action plugin fills both in.
+    type: str
+    choices: [broker, controller]
+  node_id:
+    description: The node's id. A formatted log directory must have it.
+    type: int
 """
 
     LOCKED = r"""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.doc_fragments import connection, zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
     CLIENT_OPTIONS,
@@ -18,6 +17,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security
     SecurityError,
     ZkSecurity,
 )
+
+from tools.yaml_files import parse_yaml
 
 
 def _declared(spec):
@@ -43,7 +44,7 @@ def _documented(options):
 def test_documentation_is_the_argument_spec():
     options = {}
     for fragment in (connection.ModuleDocFragment, zookeeper.ModuleDocFragment):
-        options.update(yaml.safe_load(fragment.DOCUMENTATION)["options"])
+        options.update(parse_yaml(fragment.DOCUMENTATION)["options"])
     assert _documented(options) == _declared(CONNECTION)
 
 

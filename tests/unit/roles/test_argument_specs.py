@@ -1,31 +1,41 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every role entry that a playbook or role calls has an argument spec, and Ansible runs it."""
+"""Every role entry that a playbook or role calls has an argument spec, and Ansible runs it. No playbook
+and no entry goes on with a wrong value of a shared variable."""
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 
-from tools import role_specs
-from tools.checkout import checkout_files
+from tests import playbook
+from tools import reference
+from tools.checkout import ROOT, checkout_files
+from tools.yaml_files import read_yaml
 
-ROOT = role_specs.ROOT
 COLLECTION = "quorumshift.kafka."
 YAML_FILES = [name for name in checkout_files() if re.match(r"(playbooks|roles/\w+/tasks)/.*\.yml$", name)]
 pytestmark = pytest.mark.xdist_group("argument_specs")  # one run of Ansible for all tests
+HOME = "quorumshift"
 # Wrong for its type; a value of str or path is never wrong, since Ansible makes text of everything.
-WRONG = {"int": "seven", "float": "soon", "bool": "perhaps", "dict": "[1]", "list": {"a": 1}}
+WRONG = {
+    "int": ("seven", "1.5", [1]),
+    "float": ("soon", [1], {"a": 1}),
+    "bool": ("perhaps", [True], "2"),
+    "dict": ("[1]", 7, ["a"]),
+    "list": ({"a": 1},),
+}
+ENDS = ("run_ended", "run_failed", "scratch")  # no value keeps a run lock open or a directory with secrets in place
+READS = ("detect_phase", "gather", "status", "check_inventory")  # homes, and what goes on with some wrong values
 
 
 def nodes(value: Any) -> Iterator[dict]:
@@ -39,7 +49,7 @@ def nodes(value: Any) -> Iterator[dict]:
 def calls() -> Iterator[tuple[str, str, str, dict]]:
     """Yield (file, role, entry, task) of each call of a role of this collection."""
     for name in YAML_FILES:
-        for node in nodes(yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))):
+        for node in nodes(read_yaml(ROOT / name)):
             for action in ("ansible.builtin.include_role", "ansible.builtin.import_role"):
                 given = node.get(action)
                 if given and "{{" not in given["name"]:
@@ -48,9 +58,10 @@ def calls() -> Iterator[tuple[str, str, str, dict]]:
                 yield name, node["step_role"], node.get("step_tasks", "main"), {}
 
 
+@functools.lru_cache(maxsize=None)
 def specs(role: str) -> dict[str, dict]:
     path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+    return read_yaml(path)["argument_specs"]
 
 
 ENTRIES = sorted({(role, entry) for _file, role, entry, _task in calls()})
@@ -68,25 +79,91 @@ def test_every_entry_is_called_and_none_goes_unchecked():
         for path in ROOT.glob("roles/*/meta/argument_specs.yml")
         for entry in specs(path.parents[1].name)
     }
-    assert documented == set(ENTRIES)
+    assert documented - {(HOME, "main")} == set(ENTRIES)  # that one by the dependencies
     assert [file for file, _role, _entry, task in calls() if "rolespec_validate" in task] == []
 
 
-def wrong_value(options: dict[str, dict]) -> tuple[str, Any] | None:
-    """Return an option with a value that its spec does not allow."""
+def wrong_values(spec: dict[str, Any]) -> list[Any]:
+    """Return values that a spec does not allow."""
+    return ["none of these"] if spec.get("choices") else [*WRONG.get(spec["type"], ())]
+
+
+SHARED = reference.shared_variables()
+PAIRS = [(name, value) for name, spec in SHARED.items() for value in wrong_values(spec)]
+# Of a number in place of a dictionary with options, Ansible raises without the name
+NAMED = [(name, value) for name, value in PAIRS if not (SHARED[name].get("options") and isinstance(value, int))]
+PLAYBOOKS = sorted(path.name for path in (ROOT / "playbooks").glob("*.yml"))
+
+
+def test_every_other_role_depends_on_the_home_of_the_variables():
+    for path in (ROOT / "roles").glob("*/meta/main.yml"):
+        meta = read_yaml(path)
+        if path.parents[1].name == HOME:
+            assert meta["allow_duplicates"]  # else Ansible checks the first entry of a play alone
+        else:
+            assert [dependency["role"] for dependency in meta["dependencies"]] == [COLLECTION + HOME]
+
+
+@pytest.mark.parametrize("entry", ["main", *(entry for entry in specs(HOME) if entry not in (*ENDS, *READS, "main"))])
+def test_each_entry_of_a_run_has_every_shared_variable_that_can_be_wrong(entry):
+    options = specs(HOME)[entry]["options"]
+    validator = ArgumentSpecValidator({**options, "quorumshift_bootstrap_servers": {"type": "list"}})
+    for name, value in PAIRS:
+        given = {"quorumshift_gate": "after_copy", name: value}
+        try:
+            errors = validator.validate({key: given[key] for key in given if key in options}).error_messages
+        except TypeError:
+            errors = [name]  # of a number in place of a dictionary with options, Ansible raises
+        assert name in options and any(name in error for error in errors), (name, value)
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_a_playbook_refuses_a_wrong_value_of_each_shared_variable_before_it_reaches_a_host(playbook):
+    first = read_yaml(ROOT / "playbooks" / playbook)[0]
+    assert first["ansible.builtin.import_playbook"] == "parts/check_inventory.yml"
+    ends = ("stops",) if first.get("vars", {}).get("quorumshift_show") else ("stops", "fails")
+    tolerated = set()
+    for name, value in PAIRS:
+        for where in ("localhost", "b1", "c1", "z1"):
+            hosts = {host: {"quorumshift_bootstrap_servers": ["b1:9092"]} for host in ("localhost", "b1", "c1", "z1")}
+            hosts[where] = {**hosts[where], name: value}
+            groups = {"kafka_broker": ["b1"], "kafka_controller": ["c1"], "zookeeper": ["z1"]}
+            found = variables.find_problems(
+                variables.Given(hosts, groups),
+                variable_specs.specs(),
+                variable_specs.cluster_wide(),
+                variable_specs.known(),
+                variable_specs.internal(),
+                variable_specs.convert,
+                forward=False,
+            )
+            wrong = [
+                problem for problem in found if problem.text.startswith(name) and "another value" not in problem.text
+            ]
+            assert wrong, (name, value, where)
+            if not any(problem.severity in ends for problem in wrong):
+                tolerated.add(name)
+    # `status` warns of what each node reads for itself, and shows the rest
+    per_node = variable_specs.PER_NODE | {*specs(HOME)["gather"]["options"]}
+    assert tolerated <= (per_node if playbook == "status.yml" else set())
+
+
+def wrong_value(role: str, entry: str) -> tuple[str, Any] | None:
+    """Return an option with a value that its spec does not allow: another shared variable for each entry that has them,
+    else an option of the entry itself."""
+    options = specs(role)[entry]["options"]
+    if role != HOME or "quorumshift_verify" in options:
+        return NAMED[(5 * ENTRIES.index((role, entry))) % len(NAMED)]
     for name, spec in options.items():
-        if spec.get("choices"):
-            return name, "none of these"
-    for name, spec in options.items():
-        if spec["type"] in WRONG:
-            return name, WRONG[spec["type"]]
-    return next(((name, None) for name, spec in options.items() if spec.get("required")), None)
+        if wrong_values(spec):
+            return name, wrong_values(spec)[0]
+    return None
 
 
 WITH_OPTIONS = [
     (role, entry)
     for role, entry in ENTRIES
-    if entry in specs(role) and wrong_value(specs(role)[entry]["options"])  # text is no wrong value of a path
+    if entry in specs(role) and wrong_value(role, entry)  # text is no wrong value of a path
 ]
 
 
@@ -96,7 +173,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     directory = tmp_path_factory.mktemp("specs")
     tasks = []
     for role, entry in WITH_OPTIONS:
-        name, value = wrong_value(specs(role)[entry]["options"])
+        name, value = wrong_value(role, entry)
         tasks.append(
             {
                 "block": [
@@ -104,7 +181,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
                         "ansible.builtin.include_role": {"name": COLLECTION + role, "tasks_from": entry},
                         "vars": {
                             "quorumshift_bootstrap_servers": "b1:9092",
-                            **({} if value is None else {name: value}),
+                            name: value,
                         },
                     }
                 ],
@@ -122,19 +199,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         )
     play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
     (directory / "play.yml").write_text(json.dumps(play), encoding="utf-8")
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_HOME": str(directory / "home")}
-    command = [str(Path(sys.executable).with_name("ansible-playbook")), "--check", "-i", "localhost,", "-c", "local"]
-    done = subprocess.run(
-        [*command, str(directory / "play.yml")],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = playbook.play(directory, directory / "play.yml", "--check")
     assert done.returncode == 0, done.stdout[-3000:]
     found = {}
     for path in directory.glob("*.json"):
@@ -145,8 +210,8 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("role", "entry"), WITH_OPTIONS)
 def test_a_wrong_value_is_rejected_by_its_name(role, entry, refusals):
-    wrong = wrong_value(specs(role)[entry]["options"])
+    wrong = wrong_value(role, entry)
     assert wrong, f"no option of {role}/{entry} could ever be wrong"
     # Options that are required and not set are reported as well
     messages = [text for text in refusals[f"{role}.{entry}"] if wrong[0] in text]
-    assert re.search("must be one (or more )?of|unable to convert|missing required", " ".join(messages)), refusals
+    assert re.search("must be one (or more )?of|unable to convert", " ".join(messages)), refusals
