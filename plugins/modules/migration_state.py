@@ -14,7 +14,7 @@ description:
     C(/controller_epoch), C(/migration) and C(/brokers/ids), ApiVersions of every broker and controller, DescribeQuorum,
     and the facts of each host (M(quorumshift.kafka.node_facts)).
   - An unreachable host is an input, not an error. Contradicting evidence is the phase V(unknown).
-  - Reads only. The action plugin prints the phase, the status or the plan, and keeps the facts as run artifacts.
+  - Reads only. It prints nothing, keeps nothing and sets no fact.
 options:
   soak:
     description: How long a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
@@ -30,46 +30,8 @@ options:
   plan_to:
     description:
       - Plan the remaining steps of the migration (V("")) or of a rollback (V(hybrid) or V(zk)). Omit it for no plan.
-        The action plugin sets it from O(plan).
     type: str
     choices: ["", hybrid, zk]
-  show:
-    description: Print the status screen. Handled by the action plugin.
-    type: bool
-    default: false
-  history:
-    description: With O(show), list every run that the hosts' journals record. Handled by the action plugin.
-    type: bool
-    default: false
-  record:
-    description: Journal the phase and keep the facts as run artifacts. Handled by the action plugin.
-    type: bool
-    default: true
-  announce:
-    description: Print the phase in one line. Handled by the action plugin.
-    type: bool
-    default: true
-  gate:
-    description:
-      - The gate whose views RV(views) lists; by default the one that V(verify) compares in this phase. Handled by the
-        action plugin.
-    type: str
-  direction:
-    description:
-      - The direction of a run that changes something. V(forward) fails in a phase from which no migration can continue,
-        and during a restore. V(back) fails where no rollback is possible. V(restart) and V(reassign) fail while a
-        migration is under way, V(reassign) also where a restart is unfinished. A cancellation of reassignments fails in
-        no phase. Each direction fails while another run holds the run lock. Handled by the action plugin.
-    type: str
-    choices: ["", forward, back, restore, restart, reassign]
-    default: ""
-  plan:
-    description:
-      - V(run) prints the plan in one line, for a run that follows it. V(alone) prints it as a screen. In check mode
-        both print the screen. Handled by the action plugin.
-    type: str
-    choices: [none, run, alone]
-    default: none
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
@@ -100,7 +62,6 @@ EXAMPLES = r"""
   quorumshift.kafka.migration_state:
     bootstrap_servers: b1:9094,b2:9094
     zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
-    record: false
   register: state
 
 - name: Require a cluster that is not in a migration
@@ -108,20 +69,13 @@ EXAMPLES = r"""
     that: state.phase in ['zk', 'finalized', 'kraft_native']
     fail_msg: "{{ state.reasons }}"
 
-- name: Print the status screen
+- name: Plan the remaining steps of the migration, with batches of up to four brokers
   quorumshift.kafka.migration_state:
     bootstrap_servers: b1:9094,b2:9094
     zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
-    show: true
-    record: false
-
-- name: Print the remaining steps of the migration, with batches of up to four brokers
-  quorumshift.kafka.migration_state:
-    bootstrap_servers: b1:9094,b2:9094
-    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
-    plan: alone
+    plan_to: ""
     concurrency: 4
-    record: false
+  register: planned
 
 # Without zookeeper_connect, once ZooKeeper is removed
 - name: Detect the phase of a finalized cluster over TLS and SASL
@@ -133,7 +87,6 @@ EXAMPLES = r"""
       sasl_username: quorumshift
       sasl_password: "{{ vault_quorumshift_password }}"
       ssl_cafile: /etc/pki/kafka-ca.pem
-    record: false
 """
 
 RETURN = r"""
@@ -227,18 +180,6 @@ quorum:
     high_watermark: 13671
     voters: [{id: 101, log_end_offset: 13671}]
     observers: [{id: 2, log_end_offset: 13654}]
-idle:
-  description: Whether a run in O(direction) has nothing to change now.
-  type: bool
-  returned: success
-  sample: true
-to_prove:
-  description:
-    - Whether a rollback has nothing left to change but its last gate must still open, because an earlier run was
-      interrupted.
-  type: bool
-  returned: success
-  sample: false
 unfinished:
   description:
     - Hosts on which an earlier run left a restart unfinished, or whose controller is down. The run starts what is down
@@ -263,7 +204,7 @@ backups:
         time: 1795276228
 ahead:
   description:
-    - Names of the remaining steps in O(direction), as RV(plan) names them. In check mode, those that are due now.
+    - Names of the remaining steps of the migration, or of the rollback to O(plan_to), as RV(plan) names them.
   type: list
   elements: str
   returned: success
@@ -296,41 +237,15 @@ token:
   returned: success
   sample: phUKKf3TSny1o9Yap379dw:58066d
 gate:
-  description: The gate of O(gate), or the one that opens in this phase; null where none does.
+  description: The gate that opens in this phase; null where none does.
   type: str
   returned: success
   sample: after_kraft
-views:
-  description: The views of the metadata that are compared before this gate opens.
-  type: list
-  elements: str
-  returned: success
-  sample: [zookeeper, broker, metadata_log, baseline]
 zookeeper_zxid:
   description: The last transaction that ZooKeeper had processed; null where it did not answer.
   type: int
   returned: success
   sample: 12884921274
-baseline:
-  description: Where the last comparison that passed has read its views.
-  type: dict
-  returned: success
-  sample: {offset: null, zxid: null, snapshots: {}}
-  contains:
-    offset:
-      description: The end of the metadata log; null where no log was compared.
-      type: int
-    zxid:
-      description: The zxid of ZooKeeper; null where ZooKeeper was not compared.
-      type: int
-    snapshots:
-      description: For each ZooKeeper server the newest snapshot of before that, C({snapshot, zxid}).
-      type: dict
-compares_records:
-  description: Whether records are compared as well before this gate opens.
-  type: bool
-  returned: success
-  sample: true
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates
@@ -339,17 +254,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule, error_text
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
-
-# Options that the action plugin takes for itself
-OF_ACTION = {
-    "show": {"type": "bool", "default": False},
-    "history": {"type": "bool", "default": False},
-    "record": {"type": "bool", "default": True},
-    "announce": {"type": "bool", "default": True},
-    "gate": {"type": "str"},
-    "direction": {"type": "str", "choices": ["", "forward", "back", "restore", "restart", "reassign"], "default": ""},
-    "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
-}
 
 
 def main():
@@ -360,7 +264,6 @@ def main():
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "plan_to": {"type": "str", "choices": ["", "hybrid", "zk"]},
-            **OF_ACTION,
         }
     )
     given = module.params

@@ -5,6 +5,15 @@
 
 from __future__ import annotations
 
-from tests.unit.action.harness import harness
+import pytest
+
+from tests.unit.action.harness import Harness, harness
 
 __all__ = ["harness"]
+
+
+@pytest.fixture
+def fresh(harness: Harness) -> Harness:
+    """Return a run that has not begun yet."""
+    harness.session = {}
+    return harness

@@ -99,7 +99,7 @@ class Harness:
         }
         return action.run(task_vars=variables)
 
-    def _module(self, args: dict) -> dict:
+    def _module(self, args: dict, _name: str | None = None) -> dict:
         self.asked.append(dict(args))
         return dict(self.results.pop(0)) if len(self.results) > 1 else dict((self.results or [{}])[0])
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which run may change a cluster: the run lock that each managed host keeps. No lease, no clock, no majority.
+"""Which run may change a cluster: the run lock that each node keeps on its host. No lease, no clock, no majority.
 
 A run lock is {number, run, direction, target, excluded, user, host, process, job, since, playbook, given, closed, how}.
 `number` rises by one with each run that changes something; `target`, `excluded`: of a rollback; `playbook`, `given`:
@@ -17,7 +17,8 @@ import shlex
 import time
 from typing import Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, RestartRecord, RunLock
 
@@ -55,6 +56,9 @@ def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_u
     unreached = {host: nodes[host].get("error") for host in hosts if not nodes[host].get("reached", True)}
     if unreached:
         return verdict(_explain_unreached(unreached))
+    old_layout = node_key.find_old_layout(nodes, cluster_id)
+    if old_layout:
+        return verdict(_explain_old_layout(old_layout))
     unreadable = {host: run_lock["error"] for host, run_lock in locks.items() if run_lock and run_lock.get("error")}
     if unreadable:
         return verdict(_explain_unreadable(unreadable))
@@ -67,8 +71,14 @@ def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_u
 
 
 def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
-    """Return the hosts in the order in which they are locked: by node id, which is the same in every inventory."""
-    return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
+    """Return the hosts in the order in which their nodes are locked: by node id and role, which are the same in every
+    inventory."""
+
+    def key(host: str) -> tuple:
+        node_id = nodes[host].get("node_id")
+        return node_id is None, node_id, nodes[host].get("role") or "", host
+
+    return sorted(nodes, key=key)
 
 
 def find_newest(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> RunLock | None:
@@ -162,6 +172,12 @@ def _explain_held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock:
         f"This cluster is locked by {by}. This host cannot see whether that run is at work. If you are sure that it is "
         f"not, add -e quorumshift_force_unlock={shlex.quote(newest['run'])} (QS-RUN-001)"
     )
+
+
+def _explain_old_layout(found: Mapping[str, tuple[str, str]]) -> str:
+    """Return why files of an earlier version stop a run: a line for each host, with its command."""
+    lines = [f"{host}: {advice.sentences(seen, do)}" for host, (seen, do) in sorted(found.items())]
+    return "\n".join(["Files of an earlier version may record an unfinished restart (QS-RUN-015)", *lines])
 
 
 def _explain_unreached(errors: Mapping[str, str | None]) -> str:

@@ -27,7 +27,7 @@ CLEAN_UPS: dict[str, Mapping[str, tuple]] = {
     "broker_unregister": {},  # a broker that reverted may not stay registered in the quorum
     "zk_cut": {"state": ("healed",)},  # a host that stays fenced serves no client until its deadline
     "zk_move_state": {"direction": ("none",)},  # says how to go on after the failure
-    "run_lock": {"state": ("closed",)},
+    "run": {"state": ("closed",)},
     "run_step": {"state": ("failed", "lost", "advised", "over")},
 }
 """What may still run after the run failed: {module: the options with which it is a clean-up}."""

@@ -1,40 +1,33 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""run_lock: take the run lock that migration_state decided on, host by host; close it where the run ends."""
+"""run: begin a run and decide on its run lock; take the lock host by host, see that it is still held, close it."""
 
 from __future__ import annotations
 
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity, run_begin
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
-    """Takes or closes the lock."""
-
-    FILLS = (*RUN, "state_dir", "config_file", "log_dir")
+    """Begins a run on the probe host; takes, checks or closes its lock on a broker or controller."""
 
     def refusal(self):
         """The lock is closed however the run went."""
         return None if self._task.args.get("state") == "closed" else super().refusal()
 
     def act(self, args):
+        if args["state"] == "begun":
+            return run_begin.begin(self)
         args = self.fill(args)
-        if args["state"] == "taken":
+        if args["state"] == "locked":
             return self.run_in_slices({**args, **self._lock()})
-        events = self.journal()
-        failure = run_outcome.outcome(events)
-        how = failure.task if failure else run_outcome.OK
-        result = self.module({**args, "how": how, "advice": run_outcome.advice(events) if failure else ""})
-        if result.get("failed"):
-            return result
-        arbiter = (self.session.get("run_lock") or {}).get("hosts", [self.host])[0]
-        if not failure and self.host == arbiter:
-            self.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
-        return result
+        if args["state"] == "held":
+            return self.run_in_slices(args)
+        return self._close(args)
 
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""
@@ -54,3 +47,16 @@ class ActionModule(QuorumshiftAction):
         node = self.facts_of(self.host).get("quorumshift_node") or {}
         seen = (node.get("run_locks") or {}).get(self.session["cluster_id"]) or {}
         return {"run_lock": lock, **({"seen": seen} if self.host == decided["hosts"][0] else {})}
+
+    def _close(self, args):
+        """Close the lock of this host with how the run ended; on the arbiter, journal a good end."""
+        events = self.journal()
+        failure = run_outcome.outcome(events)
+        how = failure.task if failure else run_outcome.OK
+        result = self.module({**args, "how": how, "advice": run_outcome.advice(events) if failure else ""})
+        if result.get("failed"):
+            return result
+        arbiter = (self.session.get("run_lock") or {}).get("hosts", [self.host])[0]
+        if not failure and self.host == arbiter:
+            self.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
+        return result

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The begin of a run, or another detection of its phase: run lock, journal, refusals, plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import directions
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading, plans
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+
+def begin(action: QuorumshiftAction) -> dict[str, Any]:
+    """Return the result of migration_state with what the run is to do, or why it may not begin.
+
+    `action`: has taken the options direction, plan and record."""
+    direction, shown = action.own.get("direction", ""), action.own.get("plan", "none")
+    if direction in (run_lock.RESTART, run_lock.REASSIGN):
+        shown = "none"
+    wanted = _wanted(action, direction)
+    known = wanted.target in ("", *rollback.TARGETS)
+    plan_to = {"plan_to": wanted.target} if shown != "none" and known else {}
+    result, reading = phase_reading.read(action, plan_to, direction)
+    if reading is None:
+        return result
+    begins = not action.session
+    session = phase_reading.name_run(action, result)
+    result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not result["unfinished"]
+    result["to_prove"] = reading.unproved and direction == run_lock.BACK and wanted.target == rollback.ZK
+    locked = _decide_lock(action, reading, session, wanted, result["idle"] and not result["to_prove"])
+    # In check mode nothing is done, so only what is due now can be shown
+    due_alone = action._task.check_mode
+    ahead = transitions.step_names_ahead(result["phase"], wanted.target, due_alone=due_alone) if known else []
+    result["ahead"] = ahead
+    records = boolean(action.own.get("record", True)) and not action._task.check_mode
+    if records:
+        phase_reading.journal(action, reading.facts, result["phase"], begins)
+        if direction == run_lock.REASSIGN and result["idle"]:  # only plans
+            phase_reading.journal_end(action)
+    action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
+    if begins:
+        events = action.artifacts().all_events()
+        for doubt in history.find_contradictions(reading.facts["nodes"], result["cluster_id"], events):
+            action.say(f"journal: {doubt}")
+        if records:
+            action.say(f"report: {action._artifacts().page}")
+    cluster_id = session["cluster_id"]
+    why = directions.refusal(wanted, reading.facts, reading.detected, result, cluster_id, locked)
+    if why:
+        return {"failed": True, "msg": f"{why}. Nothing was changed."}
+    return _plan(action, result, wanted.target, shown)
+
+
+def _wanted(action: QuorumshiftAction, direction: str) -> directions.Wanted:
+    """Return what the run is to do, by its direction and the operator's variables."""
+    goes_back = direction in ("", run_lock.BACK)
+    return directions.Wanted(
+        direction,
+        (action.variable("quorumshift_rollback_to") or "") if goes_back else "",
+        finalizes=bool(action.variable("quorumshift_finalize_token")),
+        removes_backups=boolean(action.variable("quorumshift_remove_backups") or False),
+        restores=bool(action.variable("quorumshift_restore_token")),
+        reassigns=boolean(action.variable("reassign_apply") or False),
+        cancels=boolean(action.variable("reassign_cancel") or False),
+    )
+
+
+def _decide_lock(
+    action: QuorumshiftAction,
+    reading: phase_reading.Reading,
+    session: dict[str, Any],
+    wanted: directions.Wanted,
+    idle: bool,
+) -> str | None:
+    """Return why the run may not lock the cluster, None when it may. A run that will change something finds in its
+    session what it has to lock."""
+    # In plain ZooKeeper mode no direction can be reversed: a rollback that was killed then was at its end.
+    reversible = wanted.direction if session["phase"] != phase.ZK else ""
+    me = {"run": session["run"], "direction": reversible, "alive": reading.alive}
+    force_unlock = action.variable("quorumshift_force_unlock") or ""
+    verdict = run_lock.detect(reading.facts["nodes"], session["cluster_id"] or "", me, force_unlock)
+    if wanted.direction and not action._task.check_mode and not idle and "run_lock" not in session:
+        session["run_lock"] = {
+            "number": verdict.number,
+            "hosts": verdict.hosts,
+            "direction": wanted.direction,
+            "target": wanted.target if wanted.direction == run_lock.BACK else None,
+            "excluded": sorted(action.excluded()),
+        }
+        if verdict.over:
+            action.say(f"takes over the run lock of run {verdict.over}")
+    return verdict.refused
+
+
+def _plan(action: QuorumshiftAction, result: dict[str, Any], target: str, shown: str) -> dict[str, Any]:
+    """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
+    that cannot be planned reports the cause. A run that only shows the plan fails."""
+    alone = shown == "alone"
+    if alone and result["phase"] == phase.UNKNOWN:
+        return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
+    if shown == "none" or not (alone or action._task.check_mode or not result["idle"]):
+        return result
+    plan, error = result.pop("plan", None), result.pop("plan_error", None)
+    shows = alone or action._task.check_mode
+    if error or plan is None:
+        if shows:
+            return {"failed": True, "msg": f"{error or 'There is no plan'}. Nothing was changed."}
+        action.say(f"no plan: {error}")
+        return result
+    plans.show(action, plan, result["phase"], target, shows)
+    if alone and not action._task.check_mode:
+        action.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
+    return {**result, "plan": plan}
