@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 STILL_S = 10.0  # a step that takes longer is reported again
 _STEPS = {
@@ -37,12 +37,6 @@ _NOT_SHOWN = ("begun", "keep the old file")
 class ActionModule(QuorumshiftAction):
     """Starts and watches one host's restart; the module's documentation lists what the options of this action do."""
 
-    FILLS = (
-        *(*RUN, "host", "run_key", "service", "config_file", "log_file", "owner", "kafka_home", "state_dir"),
-        *("stop_timeout_s", "start_timeout_s"),
-    )
-    OWN = ("part", "repair", "renewable")
-
     def act(self, args):
         part, repair = self.own.get("part", "all"), self.own.get("repair", False)
         if part == "await" and not repair and "kind" not in args:
@@ -53,8 +47,6 @@ class ActionModule(QuorumshiftAction):
             args = {**args, **({} if repair else {"kind": begun["restart_kind"]})}
         kind = "repair" if repair else args["kind"]
         args = self.fill(args)
-        args.setdefault("hook", self.variable("quorumshift_restart_hook", self.host) or None)
-        args.setdefault("hook_timeout_s", self.variable("quorumshift_hook_timeout_s", self.host) or 600)
         args.update(
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",

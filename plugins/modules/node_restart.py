@@ -76,6 +76,11 @@ options:
         the control node's clock, which the action plugin converts to that of the host's.
     type: float
     default: 0
+  role:
+    description: The node's role. With O(node_id) it names the node among those of its host.
+    type: str
+    required: true
+    choices: [broker, controller]
   node_id:
     description: The node's id.
     type: int
@@ -180,6 +185,7 @@ EXAMPLES = r"""
     kind: kraft
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
+    role: broker
     node_id: 1
     gate_token: "{{ gate_token }}"
     service: kafka
@@ -229,6 +235,7 @@ times:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
@@ -247,6 +254,7 @@ def main():
             "release": {"type": "dict"},
             "since": {"type": "float", "default": 0},
             **host_state.HELD_OPTIONS,
+            "role": {"type": "str", "required": True, "choices": list(node_key.ROLES)},
             "node_id": {"type": "int", "required": True},
             "gate_token": {"type": "dict", "no_log": False},
             "host": {"type": "str", "required": True},
@@ -277,11 +285,12 @@ def main():
     finishing = given["action"] == "finish"
     rejected = {}
     if given["action"] == "begin":
-        of_this_run = (given["cluster_id"], given["run"], given["host"], given["node_id"])
+        key = node_key.node_key(given["role"], given["node_id"])
+        of_this_run = (given["cluster_id"], given["run"], given["host"], key)
         rejected = gates.rejection(given["kind"], given["gate_token"], *of_this_run, clock.read())
     if given["action"] != "watch" and not rejected:
-        own_id = node.read_own_id(given["config_file"])
-        other = restart_token.check_node(given["config_file"], own_id, given["node_id"])
+        own = node.read_own(given["config_file"])
+        other = restart_token.check_node(given["config_file"], own, given["role"], given["node_id"])
         rejected = {"msg": other} if other else {}
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was changed on this host."
@@ -311,9 +320,7 @@ def main():
         elif finishing:
             record = restart_worker.finish(spec)
         else:
-            record = restart_worker.watch(
-                given["state_dir"], given["cluster_id"], given["restart_id"], given["seen_steps"], WATCH_S
-            )
+            record = restart_worker.watch(given, given["restart_id"], given["seen_steps"], WATCH_S)
     except (restart_worker.RestartError, OSError, ValueError) as error:
         module.fail_json(msg=f"the restart could not begin: {error} (QS-RESTART-011)")
     result = {
@@ -326,10 +333,8 @@ def main():
     if record.get("outcome") in ("failed", "died"):
         module.fail_json(msg=record["message"], **result)
     if record.get("outcome"):
-        role = "controller" if str(record["mode"]).startswith("controller") else "broker"
-        facts = node.collect(
-            role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
-        )
+        names = ("role", "config_file", "service", "run_key", "state_dir", "kafka_home")
+        facts = node.collect(*(given[name] for name in names), node_id=given["node_id"])
         result["ansible_facts"] = {"quorumshift_node": facts}
     if record.get("outcome") == "reverted":  # with fresh facts: a role still has to remove the broker's registration
         module.fail_json(msg=record["message"], **result)

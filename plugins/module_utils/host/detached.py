@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
 
-JOB, CODE = "worker.json", "worker.zip"
+JOB, CODE = host_state.JOB, host_state.CODE
 LOGIND = "systemd-logind.service"
 _MAIN = """
 import importlib, sys

@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The run lock of one cluster on a host: which run may change the host. Standard library only.
+"""The run lock of a node: which run may change it. Standard library only.
 
-A run lock changes only under the host's lock, which a restart holds while it runs. So a restart that holds the lock
-and finds its own run's lock may act until it releases the host's lock.
+Each node has a run lock of its own, also where several are on one host. A run lock changes only under the node's lock,
+which a restart of the node holds while it runs. So a restart that holds the lock and finds its own run's lock may act
+until it releases the node's lock. A run lock for all nodes of a host would change only under the locks of all of them.
+As it is, a run locks two nodes of one host as it locks two hosts: it takes, checks and closes each lock.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ class RunLockError(RuntimeError):
 
 
 def read(path: str) -> RunLock | None:
-    """Return the run lock in a host's directory, None if there is none, {"error": ...} if it cannot be read."""
+    """Return the run lock in a node's directory, None if there is none, {"error": ...} if it cannot be read."""
     return host_state.read_json(os.path.join(path, host_state.RUN_LOCK))
 
 
 def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
-    """Write the run lock `wanted` into a host's directory and return it.
+    """Write the run lock `wanted` into a node's directory and return it.
 
     It replaces a lock with a lower number. With `seen` (on the arbiter: {number, run}, {} for none) it replaces only
     that lock. Raises RunLockError if another run was faster or the file cannot be read, host_state.Held while a restart
@@ -55,7 +57,7 @@ def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
 
 
 def close(path: str, run: str, how: str, advice: str = "") -> bool:
-    """Close this run's lock in a host's directory; `how` the run ended goes into the journal. Return if it was open.
+    """Close this run's lock in a node's directory; `how` the run ended goes into the journal. Return if it was open.
 
     `advice`: the next step that the run gave the operator."""
     current = read(path) or {}
@@ -69,7 +71,7 @@ def close(path: str, run: str, how: str, advice: str = "") -> bool:
 
 
 def require(path: str, run: str) -> None:
-    """Raise RunLockError unless this run holds the host's run lock, and it is open. Call this under the host's lock."""
+    """Raise RunLockError unless this run holds the node's run lock, and it is open. Call this under the node's lock."""
     current = read(path) or {}
     if current.get("run") == run and not current.get("closed"):
         return
@@ -82,19 +84,38 @@ def require(path: str, run: str) -> None:
     )
 
 
-def allow(state_dir: str, cluster_id: str | None, run: str | None) -> None:
-    """Raise RunLockError unless this host may be changed: by the run that holds its open lock, or, without a run, while
-    no run holds one. A host without a directory of the cluster has no lock; without a cluster id nothing is known."""
-    if not cluster_id:
+def allow(given: Mapping) -> None:
+    """Raise RunLockError unless a node may be changed: by the run that holds its open lock, or, without a run, while no
+    run holds one of any node of the host. Without a cluster id nothing is known.
+
+    `given`: as of host_state.node_directory, and {run: or None}. Errors as of host_state.node_directory.
+    """
+    if not given.get("cluster_id"):
         return
-    path = host_state.path_of(state_dir, cluster_id)
-    if run:
-        require(path, run)
+    if given.get("run"):
+        require(host_state.node_directory(given), given["run"])
         return
-    current = read(path) or {}
-    if current.get("error"):
-        raise RunLockError(current["error"])
-    if current and not current.get("closed"):
+    require_no_other_run(given["state_dir"], given["cluster_id"], None)
+
+
+def require_no_other_run(state_dir: str, cluster_id: str, run: str | None) -> None:
+    """Raise RunLockError where another run holds the newest lock of the nodes of this host, or this run has closed it.
+    A host without a node of the cluster has no lock. Raises host_state.OldLayoutError.
+
+    An older lock may be open: of a node that the runs since then excluded.
+    """
+    cluster = host_state.path_of(state_dir, cluster_id)
+    host_state.require_no_old_layout(cluster)
+    locks = {key: read(path) for key, path in host_state.find_nodes(cluster).items()}
+    unreadable = [lock["error"] for lock in locks.values() if lock and lock.get("error")]
+    if unreadable:
+        raise RunLockError(unreadable[0])
+    newest = run_lock.choose_newest({key: lock for key, lock in locks.items() if lock})
+    if newest is None:
+        return
+    if newest["closed"] and newest["run"] == run:
+        raise RunLockError(f"this host is locked by {run_lock.holder(newest)}, which has ended (QS-RUN-003)")
+    if not newest["closed"] and newest["run"] != run:
         raise RunLockError(
-            f"this host is locked by {run_lock.holder(current)}. Wait until that run has ended (QS-RUN-005)"
+            f"this host is locked by {run_lock.holder(newest)}. Wait until that run has ended (QS-RUN-005)"
         )

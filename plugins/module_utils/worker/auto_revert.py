@@ -21,7 +21,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import revert_conditions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import LogError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
     config_providers,
     node,
@@ -43,10 +43,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_r
 class Earlier(NamedTuple):
     """What a node had before its restart changed its release or its properties file, as its record keeps it.
 
-    `file`: the kept properties file, '' if the file is not changed; `wrote`: the digest of the new one; `home`: the
-    link or directory of Kafka, '' if the release is not changed; `to`, `version`: the new release; `target`: where the
-    link led, '' where no earlier release is known, or where it is installed in place; `from_version`: the earlier one;
-    `levels`: of what the cluster used, above which no earlier release may run.
+    `file`: the kept properties file, in the node's `configs`, '' if the file is not changed; `wrote`: the digest of the
+    new one; `home`: the link or directory of Kafka, '' if the release is not changed; `to`, `version`: the new release;
+    `target`: where the link led, '' where no earlier release is known, or where it is installed in place;
+    `from_version`: the earlier one; `levels`: of what the cluster used, above which no earlier release may run.
     """
 
     file: str = ""
@@ -197,8 +197,11 @@ def revert_upgrade(spec: Mapping[str, Any], record: Record, error: Exception) ->
     new = f"Kafka {had.version}" if had.home else f"the new {spec['config_file']}"
     why = f"{unit} did not come up with {new}: {error}."
     excerpt = getattr(error, "excerpt", "")
-    text = restart_files.read_bytes(had.file or spec["config_file"])
+    kept = os.path.join(record.directory, host_state.CONFIGS, os.path.basename(had.file))
+    text = restart_files.read_bytes(kept if had.file else spec["config_file"])
     try:
+        if had.file and not text:
+            raise _Refused(f"its earlier properties file {kept} is missing (QS-RESTART-005)")
         if not had.file and (not had.release or (had.is_in_place and not spec.get("hook"))):
             raise _Refused(
                 f"{had.home} had {new} before this restart already, and what ran before is not known (QS-RESTART-005)"

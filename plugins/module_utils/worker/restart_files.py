@@ -17,8 +17,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal imp
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
-CONFIGS = "configs"
-
 
 def read_bytes(path: str) -> bytes:
     """Return a file's bytes, b'' if there is no file."""
@@ -60,7 +58,7 @@ def _earlier(spec: Mapping[str, Any], old: bytes) -> bytes:
             f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode "
             f"{left} (QS-RESTART-011)"
         )
-    path = kept_path({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
+    path = kept_path({**spec, "kind": left, "mode": left}, host_state.node_directory(spec))
     before = read_bytes(path)
     if not before:
         raise RestartError(
@@ -88,7 +86,7 @@ def keep(spec: Mapping[str, Any], directory: str, old: bytes) -> None:
     """Keep a copy of the file if the restart changes the node's mode, or is one that changes keys in the same mode."""
     changes_mode = kraft_config.mode_at_next_start(properties.parse(old, path=spec["config_file"])) != spec["mode"]
     if old and (changes_mode or transitions.KINDS[spec["kind"]].changes_host):
-        os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(directory, host_state.CONFIGS), mode=0o700, exist_ok=True)
         replace(kept_path(spec, directory), old, None, 0o600)
 
 
@@ -97,7 +95,7 @@ def kept_path(spec: Mapping[str, Any], directory: str) -> str:
     names, so that they do not overwrite the file kept by the migration."""
     into = spec["kind"] if transitions.KINDS[spec["kind"]].changes_host else spec["mode"]
     back = "back-to-" if _is_rollback(spec) else ""
-    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{into}")
+    return os.path.join(directory, host_state.CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{into}")
 
 
 def replace(path: str, data: bytes, owner: str | None, mode: int = 0o640) -> None:

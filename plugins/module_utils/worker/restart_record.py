@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a host's newest restart, `restart.json` in its state directory."""
+"""The record of a node's newest restart, `restart.json` in its directory (host.host_state)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RestartError(RuntimeError):
 
 
 def read(directory: str) -> dict:
-    """Return the record of the host's newest restart, {} if there is none."""
+    """Return the record of the node's newest restart, {} if there is none."""
     return host_state.read_json(os.path.join(directory, host_state.RESTART)) or {}
 
 
 def read_left(directory: str) -> dict:
-    """Return what the node had before the host's newest restart, {} once that restart has ended well."""
+    """Return what the node had before its newest restart, {} once that restart has ended well."""
     record = read(directory)
     return (record.get("earlier") or {}) if record.get("outcome") in (None, "failed") else {}
 
@@ -37,7 +37,7 @@ def last_step(record: Mapping[str, Any]) -> str:
 
 
 def describe_work(directory: str) -> str:
-    """Return which restart holds the host and its step, as a clause."""
+    """Return which restart holds the node and its step, as a clause."""
     record = read(directory)
     return f"restart {record.get('id')} is running on this host, at step {last_step(record)}"
 
@@ -90,7 +90,7 @@ class Record:
                 self._save()
 
     def end(self, outcome: str, message: str = "") -> None:
-        """Record the outcome, also in the host's journal: the next restart replaces `restart.json`."""
+        """Record the outcome, also in the node's journal: the next restart replaces `restart.json`."""
         self.values.update({"outcome": outcome, "message": message, "ended_at": time.time()})
         self._save()
         event = {key: self.values[key] for key in ("id", "kind", "mode", "outcome", "message")}

@@ -4,7 +4,7 @@
 """Restart one node in a detached worker: replace its properties file, stop it, start it, wait until it is up.
 
 The worker is a transient unit of systemd on the managed host, so a lost connection and the end of its session do not
-interrupt it. Without systemd it is a process in its own session. It holds the host's lock and writes each step to
+interrupt it. Without systemd it is a process in its own session. It holds the node's lock and writes each step to
 `restart.json` before it takes it, so a later run reads how far it got.
 Standard library only. Everything is loaded before the worker detaches, because Ansible removes the module's files.
 """
@@ -19,6 +19,7 @@ import time
 from typing import Any, Callable, Iterator, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import (
     as_user,
     detached,
@@ -99,19 +100,21 @@ def _mask(old: bytes, new: bytes) -> dict[str, str]:
 def begin(spec: Mapping[str, Any]) -> dict:
     """Detach the worker of a restart and return its first record, with `outcome` `unneeded` if nothing is to be done.
 
-    `spec`: {id, kind (migration.transitions.KINDS), mode (the node's mode after the restart), run, node_id, cluster_id,
-    state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
-    format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
-    (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped),
-    release ({home: a link, to: the directory to which it is switched, version: that is there}, or None; `to` is `home`
-    where the hook installs the release), hook (the operator's command, or None), hook_timeout_s}.
-    Raises RestartError when another restart or another run's lock holds the host.
+    `spec`: {id, kind (migration.transitions.KINDS), mode (the node's mode after the restart), run, role, node_id,
+    cluster_id, state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete
+    file), owner, format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s,
+    registered (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be
+    stopped), release ({home: a link, to: the directory to which it is switched, version: that is there}, or None; `to`
+    is `home` where the hook installs the release), hook (the operator's command, or None), hook_timeout_s}.
+    Raises RestartError when another restart or another run's lock holds the node, host_state.OldLayoutError while the
+    host has files of an earlier version.
     """
+    directory = host_state.node_directory(spec)
     plan = plan_restart(spec)
     if not plan["needed"]:
         identity = {key: spec[key] for key in ("id", "kind", "mode")}
         return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
-    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
+    host_state.make_node_directory(spec)
     with _hold(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
         if restart_steps.is_stopped(service.read_state(spec["service"])):
@@ -127,7 +130,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
     node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up and never
     stops it. `spec` and errors as for `begin`, without kind and mode.
     """
-    directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
+    directory = host_state.make_node_directory(spec)
     with _hold(spec, directory):
         existing = restart_record.read(directory)
         down = restart_steps.is_stopped(service.read_state(spec["service"]), or_stopping=True)
@@ -149,12 +152,13 @@ def finish(spec: Mapping[str, Any]) -> dict:
         return _detach(record, _finish, spec)
 
 
-def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: float) -> dict:
+def watch(given: Mapping[str, Any], restart_id: str, seen_steps: int, wait_s: float) -> dict:
     """Return the restart's record once it has more than `seen_steps` steps or an outcome, at the latest after `wait_s`.
+    `given`: as of host_state.node_directory.
 
     The outcome is `died` if the worker ended without one. Raises RestartError if the record is of another restart.
     """
-    directory = host_state.make_directory(root, cluster_id)
+    directory = host_state.make_node_directory(given)
     deadline = time.monotonic() + wait_s
     while True:
         record = restart_record.read(directory)
@@ -174,7 +178,7 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
 @contextlib.contextmanager
 def _hold(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
-    """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it, or
+    """Lock the node for a restart of this run. Raises RestartError when another restart or another run holds it, or
     when the host is of another cluster."""
     try:
         with host_state.lock(directory):
@@ -193,7 +197,9 @@ def _hold(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
 
 def _detach(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
     """Start the worker and return its record. Raises RestartError where it would not survive the session."""
-    unit = re.sub(r"[^\w.-]", "_", f"quorumshift-{spec['cluster_id']}-{spec['run']}-{record.values['kind']}.service")
+    key = node_key.node_key(spec["role"], spec["node_id"])
+    name = f"quorumshift-{spec['cluster_id']}-{spec['run']}-{key}-{record.values['kind']}.service"
+    unit = re.sub(r"[^\w.-]", "_", name)
     record.values["unit"] = unit if service.runs_systemd() else ""
     record.step("begun")
     if record.values["unit"]:
@@ -234,7 +240,7 @@ def resume(path: str) -> None:
 
 @contextlib.contextmanager
 def _locked_by_worker(directory: str) -> Iterator[None]:
-    """Hold the host's lock as soon as the module that began the restart releases it, or another reads whether it is
+    """Hold the node's lock as soon as the module that began the restart releases it, or another reads whether it is
     held. Raises host_state.Held if another restart holds it."""
     deadline = time.monotonic() + TAKEN_S
     while True:

@@ -29,6 +29,11 @@ PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
 HYBRID = PLAIN + "zookeeper.metadata.migration.enable=true\n"
 
 
+def of_node(tmp_path, cluster_id="cluster"):
+    """Return what the node is on its host."""
+    return {"state_dir": str(tmp_path), "cluster_id": cluster_id, "role": "broker", "node_id": 2}
+
+
 def spec(tmp_path, **more):
     base = {"id": "r/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "r", "service": "kafka"}
     return {**base, "config_file": str(tmp_path / "server.properties"), "run_key": "k", **more}
@@ -47,7 +52,7 @@ KRAFT = "node.id=2\nprocess.roles=broker\nnum.io.threads=9\n"
 
 
 def rollback_spec(tmp_path, kind, mode, **more):
-    return spec(tmp_path, kind=kind, mode=mode, node_id=2, cluster_id="c", state_dir=str(tmp_path), **more)
+    return spec(tmp_path, kind=kind, mode=mode, **of_node(tmp_path, "c"), **more)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +76,15 @@ def rollback_spec(tmp_path, kind, mode, **more):
 )
 def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now, expected):
     migration = spec(tmp_path, kind=left, mode=left)
-    restart_files.keep(migration, host_state.make_directory(str(tmp_path), "c"), before.encode())
+    restart_files.keep(migration, host_state.make_node_directory(of_node(tmp_path, "c")), before.encode())
     keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
     given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
     assert sorted(restart_files.new_bytes(given, now.encode()).decode().split()) == sorted(expected.split())
-    restart_files.keep(given, host_state.make_directory(str(tmp_path), "c"), now.encode())
-    assert restart_files.read_bytes(restart_files.kept_path(migration, str(tmp_path / "c"))).decode() == before
+    restart_files.keep(given, host_state.make_node_directory(of_node(tmp_path, "c")), now.encode())
+    assert (
+        restart_files.read_bytes(restart_files.kept_path(migration, str(tmp_path / "c" / "broker-2"))).decode()
+        == before
+    )
 
 
 def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):
@@ -107,8 +115,8 @@ def test_unwritable_record_stops_a_restart_but_not_a_revert(tmp_path):
 
 
 def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
-    directory = host_state.make_directory(str(tmp_path), "cluster")
-    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
+    directory = host_state.make_node_directory(of_node(tmp_path))
+    given = spec(tmp_path, **of_node(tmp_path))
     record = restart_record.Record(directory, given, "", "")
     record.step("begun")
     record.step("stop")
@@ -123,13 +131,13 @@ def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
         assert host_state.is_held(directory)
         with pytest.raises(restart_record.RestartError, match=r"at step stop\. Run again when it has ended"):
             restart_worker.begin({**given, "changes": {"broker.id": "2"}})
-        assert restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)["outcome"] is None
+        assert restart_worker.watch(given, record.values["id"], 2, 0.1)["outcome"] is None
     finally:
         worker.kill()
         worker.wait()
         worker.stdin.close()
         worker.stdout.close()
-    died = restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)
+    died = restart_worker.watch(given, record.values["id"], 2, 0.1)
     assert died["outcome"] == "died" and "after step stop" in died["message"]
 
 
@@ -140,8 +148,8 @@ def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
 def unit(tmp_path, monkeypatch):
     """Return a spec of a restart on a host with systemd, of which systemd-run alone is replaced: it starts the command
     with systemd's bare environment. `processes` are those that it started."""
-    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2, stop_timeout_s=1, changes={})
-    directory = host_state.make_directory(str(tmp_path), "cluster")
+    given = spec(tmp_path, **of_node(tmp_path), stop_timeout_s=1, changes={})
+    directory = host_state.make_node_directory(given)
     host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
     data = tmp_path / "data"
     data.mkdir()
@@ -178,7 +186,7 @@ def unit(tmp_path, monkeypatch):
 
 def test_the_units_process_does_the_work_and_leaves_no_file_of_it(unit):
     begun = restart_worker.begin(unit.spec)
-    assert begun["unit"] == "quorumshift-cluster-r-zk_migration.service"
+    assert begun["unit"] == "quorumshift-cluster-r-broker-2-zk_migration.service"
     unit.archive.unlink()  # as Ansible does when the module ends
     _output, errors = unit.processes[0].communicate(timeout=60)
     record = restart_record.read(unit.directory)
@@ -193,9 +201,9 @@ def test_a_worker_whose_unit_loads_its_code_has_not_died(unit, monkeypatch):
         record.values["unit"] = "u.service"
         record.step("begun")
     monkeypatch.setattr(service, "is_running", lambda name: name == "u.service")
-    assert restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)["outcome"] is None
+    assert restart_worker.watch(unit.spec, unit.spec["id"], 1, 0.1)["outcome"] is None
     monkeypatch.setattr(service, "is_running", lambda _name: False)
-    died = restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)
+    died = restart_worker.watch(unit.spec, unit.spec["id"], 1, 0.1)
     assert died["outcome"] == "died" and "after step begun" in died["message"]
 
 
@@ -239,11 +247,11 @@ def test_progress_renews_the_time_limit_of_a_wait_and_its_end_does_not():
 
 
 def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):
-    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
+    given = spec(tmp_path, **of_node(tmp_path))
     (tmp_path / "server.properties").write_text("broker.id=2\n")
     with pytest.raises(restart_record.RestartError, match="this run does not hold the run lock of this host"):
         restart_worker.finish(given)
-    run_lock = os.path.join(host_state.make_directory(str(tmp_path), "cluster"), host_state.RUN_LOCK)
+    run_lock = os.path.join(host_state.make_node_directory(given), host_state.RUN_LOCK)
     host_state.write_json(run_lock, {"number": 1, "run": "r", "closed": False})
     with pytest.raises(restart_record.RestartError, match="has mode invalid"):
         restart_worker.finish(given)

@@ -99,6 +99,7 @@ class Host:
         spec = {
             "id": "r/x/b2",
             "run": "r",
+            "role": "broker",
             "node_id": 2,
             "cluster_id": "cluster",
             "state_dir": str(self.directory / "state"),
@@ -113,10 +114,10 @@ class Host:
             "run_key": "k",
             **more,
         }
-        directory = host_state.make_directory(spec["state_dir"], spec["cluster_id"])
+        directory = host_state.make_node_directory(spec)
         host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
         begin(spec)
-        return json.loads((self.directory / "state" / "cluster" / "restart.json").read_text())
+        return json.loads((self.directory / "state" / "cluster" / "broker-2" / "restart.json").read_text())
 
     def steps(self, record):
         return [step["name"] for step in record["steps"]]
@@ -162,7 +163,7 @@ def test_journal_records_the_outcome_of_each_restart(host):
     node.restart("zk_migration", TO_HYBRID)
     node.broken = {"kraft"}
     node.restart("kraft", TO_KRAFT)
-    journal = host_state.read_journal(str(node.directory / "state" / "cluster"), 10)
+    journal = host_state.read_journal(str(node.directory / "state" / "cluster" / "broker-2"), 10)
     events = journal["events"]
     assert [(event["name"], event["run"], event["kind"], event["outcome"]) for event in events] == [
         ("node_restart", "r", "zk_migration", "done"),
@@ -379,7 +380,8 @@ def test_finish_starts_a_node_that_went_down_after_its_restart(host):
 
 
 def interrupt(node, *steps):
-    directory = host_state.make_directory(str(node.directory / "state"), "cluster")
+    where = {"state_dir": str(node.directory / "state"), "cluster_id": "cluster", "role": "broker", "node_id": 2}
+    directory = host_state.make_node_directory(where)
     spec = {"id": "old/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "old"}
     record = restart_record.Record(directory, {**spec, "service": "kafka", "config_file": str(node.file)}, "", "")
     for step in steps:

@@ -15,10 +15,12 @@ import re
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, same_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     LogDirectory,
     MetadataLog,
     NodeFacts,
+    OldLayout,
     PropertiesFile,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
@@ -52,21 +54,25 @@ def collect(
     log_dir: str = "",
     journal_events: int = 20,
     log_file: str = "",
+    node_id: int | None = None,
 ) -> NodeFacts:
     """Return a node's facts. Whatever is missing or broken is reported in the facts, never raised.
 
     `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events;
-    `log_file`: the node's own log.
+    `log_file`: the node's own log; `node_id`: the inventory's, of a node without a properties file.
     """
     file, secrets = _file(config_file, run_key, service_name)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.read_state(service_name)
     pid = find_process(running["main_pid"])[0]
     log_dirs = _log_dirs(config_values.log_dirs(values), pid)
-    kept = _kept(state_dir)
+    # Without a properties file the log directory may be another node's.
+    own_id = _node_id(values, log_dirs) if file["exists"] else None
+    key = node_key.node_key(role, node_id if own_id is None else own_id)
+    kept = _kept(state_dir, key)
     cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
     cluster_ids = [cluster_id for cluster_id in cluster_ids if same_cluster.is_cluster_id(cluster_id)]
-    state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
+    cluster = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
         "time": time.time(),
@@ -77,8 +83,7 @@ def collect(
         "runs_with": _runs_with(running["main_pid"], config_file),
         "zookeeper_tls": seal_properties(run_key, kraft_config.zookeeper_tls(find_process(running["main_pid"])[1])),
         "starts_with": _starts_with(running.get("starts_with"), config_file),
-        # Without a properties file the log directory may be another node's.
-        "node_id": _node_id(values, log_dirs) if file["exists"] else None,
+        "node_id": own_id,
         "log_dirs": log_dirs,
         "space": {
             "log_dir": read_space(os.path.dirname(metadata_dir(values))),
@@ -86,14 +91,17 @@ def collect(
             "state_dir": read_space(state_dir),
         },
         "metadata_log": read_metadata_log(metadata_dir(values)),
-        "node_restart": read_json(os.path.join(state, host_state.RESTART)) if state else None,
-        "copy": read_json(os.path.join(state, host_state.COPY)) if state else None,
-        "run_locks": {cluster: run_lock_file.read(path) or {} for cluster, path in kept.items()},
-        "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
-        "backups": {cluster: _backups(path) for cluster, path in kept.items()},
+        "node_restart": read_json(os.path.join(cluster, key, host_state.RESTART)) if cluster else None,
+        "copy": read_json(os.path.join(cluster, host_state.COPY)) if cluster else None,
+        "run_locks": {name: run_lock_file.read(os.path.join(path, key)) or {} for name, path in kept.items()},
+        "old_layout": _old_layout(state_dir, config_file),
+        "journals": {
+            name: host_state.read_journal(os.path.join(path, key), journal_events) for name, path in kept.items()
+        },
+        "backups": {name: _backups(path) for name, path in kept.items()},
         "digest_keys": {
-            cluster: seal(run_key, stored["key"])
-            for cluster, path in kept.items()
+            name: seal(run_key, stored["key"])
+            for name, path in kept.items()
             for stored in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
             if stored.get("key")
         },
@@ -111,12 +119,24 @@ def read_properties(path: str) -> dict[str, str]:
     return properties.parse(safe_files.read(path), path=path)
 
 
-def _kept(state_dir: str) -> dict[str, str]:
-    """Return {cluster id: directory} of every cluster of which the host keeps a run lock or a journal: before it is
-    formatted, a controller does not know its cluster id."""
-    names = (host_state.RUN_LOCK, host_state.JOURNAL)
-    paths = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
-    return {os.path.basename(path): path for path in sorted(paths)}
+def _kept(state_dir: str, key: str) -> dict[str, str]:
+    """Return {cluster id: directory} of every cluster of which a node, given its key, has a run lock or a journal:
+    before it is formatted, a controller does not know its cluster id."""
+    paths = [path for name in (host_state.RUN_LOCK, host_state.JOURNAL) for path in _find(state_dir, f"{key}/{name}")]
+    return {os.path.basename(path): path for path in sorted(os.path.dirname(os.path.dirname(path)) for path in paths)}
+
+
+def _old_layout(state_dir: str, config_file: str) -> dict[str, OldLayout]:
+    """Return, by cluster id, the files of an earlier version (host_state.find_old_layout)."""
+    # a directory that has only a `lock` may be another program's
+    names = (host_state.RUN_LOCK, host_state.RESTART, host_state.JOURNAL, host_state.CONFIGS)
+    paths = {os.path.dirname(path) for name in names for path in _find(state_dir, name)}
+    found = {os.path.basename(path): host_state.find_old_layout(path, config_file) for path in sorted(paths)}
+    return {cluster_id: files for cluster_id, files in found.items() if files}
+
+
+def _find(state_dir: str, name: str) -> list[str]:
+    return glob.glob(f"{glob.escape(state_dir)}/*/{glob.escape(name)}")
 
 
 def _backups(directory: str) -> list[dict]:
@@ -271,14 +291,15 @@ def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     return None
 
 
-def read_own_id(config_file: str) -> int | None:
-    """Return the id of the node on this host, from its properties file and its log directories; None where it has none
-    yet, or where they cannot be read."""
+def read_own(config_file: str) -> tuple[str | None, int | None]:
+    """Return the role and the id of the node of a properties file, the id also from its log directories; None where it
+    has none yet, or where they cannot be read."""
     try:
         values = read_properties(config_file)
     except (OSError, properties.PropertiesError):
-        return None
-    return _node_id(values, [_log_dir(path, None) for path in config_values.log_dirs(values)])
+        return None, None
+    node_id = _node_id(values, [_log_dir(path, None) for path in config_values.log_dirs(values)])
+    return kraft_config.role_at_next_start(values), node_id
 
 
 def _log_dirs(paths: list[str], pid: int) -> list[LogDirectory]:

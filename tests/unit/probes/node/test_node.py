@@ -83,3 +83,22 @@ def test_log_directory_is_in_use_while_the_process_locks_it(tmp_path):
         assert in_use() == [True, False, False]
     assert in_use() == [None, None, None]
     assert node.read_locks(0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("broker.id=1\nzookeeper.connect=z:2181\n", ("broker", 1)),
+        ("node.id=1\nprocess.roles=broker\n", ("broker", 1)),
+        ("node.id=1\nprocess.roles=controller\n", ("controller", 1)),
+        ("node.id=1\nprocess.roles=broker,controller\n", (None, 1)),
+        ("num.io.threads=8\n", (None, 7)),
+        (None, (None, None)),
+    ],
+)
+def test_which_node_a_properties_file_is_of(tmp_path, text, found):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "meta.properties").write_text("version=1\nnode.id=7\n")
+    if text is not None:
+        (tmp_path / "node.properties").write_text(f"{text}log.dirs={tmp_path}/data\n")
+    assert node.read_own(str(tmp_path / "node.properties")) == found
