@@ -11,6 +11,7 @@ code 1 where an id has no entry, an entry no text, or a message no id. tests/uni
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
@@ -18,11 +19,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 
 from tools.checkout import ROOT
+from tools.yaml_files import read_yaml
 
 PAGES = ROOT / "docs" / "messages"
 REGISTRY = PAGES / "registry"
@@ -68,10 +69,10 @@ class Text(NamedTuple):
 
 def areas() -> list[Area]:
     """Return the registry, in the order in which an operator meets the areas."""
-    order = yaml.safe_load((REGISTRY / "order.yml").read_text(encoding="utf-8"))
+    order = read_yaml(REGISTRY / "order.yml")
     found = []
     for name in order:
-        read = yaml.safe_load((REGISTRY / f"{name.lower()}.yml").read_text(encoding="utf-8"))
+        read = read_yaml(REGISTRY / f"{name.lower()}.yml")
         entries = [Entry(ident, **entry) for ident, entry in read["messages"].items()]
         found.append(Area(name, read["title"], read.get("about", ""), entries))
     return found
@@ -80,19 +81,20 @@ def areas() -> list[Area]:
 # Texts ----------------------------------------------------------------------------------------------------------
 
 
-def texts() -> list[Text]:
+@functools.lru_cache(maxsize=None)
+def texts() -> tuple[Text, ...]:
     """Return all texts with an id, those of the preflight checks included."""
     found: list[Text] = []
     for path in sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        found += [_text(path, node, template) for node, template in _templates(tree) if message_ids.find_ids(template)]
+        templates = templates_of(path)
+        found += [_text(path, node, template) for node, template in templates if message_ids.find_ids(template)]
     for path in tasks():
-        for text in _strings(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        for text in _strings(read_yaml(path)):
             if message_ids.find_ids(text):
                 found.append(_text(path, None, re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)))
     for check in preflight.CHECKS:
         found += [Text(seen, (check.id,), check.find.__module__) for seen in findings_of(check.find)]
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 def sources() -> list[Path]:
@@ -125,10 +127,22 @@ def _text(path: Path, node: ast.AST | None, template: str) -> Text:
     return Text(text, tuple(message_ids.find_ids(template)), f"{path.relative_to(ROOT)}:{node.lineno if node else ''}")
 
 
+@functools.lru_cache(maxsize=None)
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.lru_cache(maxsize=None)
+def templates_of(path: Path) -> tuple[tuple[ast.AST, str], ...]:
+    """Return the strings of a Python file as `_templates` yields them."""
+    return tuple(_templates(_tree(path)))
+
+
 def _templates(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """Yield the outermost strings of a tree, with INSERTED for each value. Documentation quotes messages."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
             continue
@@ -175,7 +189,7 @@ def findings_of(check: Callable) -> list[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Name):
                 to_read.append(node.id)
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Finding") and node.args:
+            elif isinstance(node, ast.Call) and _last_name(node.func).endswith("Finding") and node.args:
                 template = template_of(node.args[0])
                 if template:
                     found.append(" ".join(template.split()))
@@ -195,12 +209,12 @@ def without_id() -> list[str]:
     for path in sources():
         if set(path.parts).intersection(_INSIDE_OTHERS):
             continue
-        for node, said in _said(ast.parse(path.read_text(encoding="utf-8")), "core/preflight" in str(path)):
+        for node, said in _said(_tree(path), "core/preflight" in str(path)):
             for _node, template in _templates(ast.Expression(said)):
                 if not message_ids.find_ids(template) and has_words(template):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {template}")
     for path in tasks():
-        for text in task_messages(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        for text in task_messages(read_yaml(path)):
             if not message_ids.find_ids(text) and has_words(re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)):
                 found.append(f"{path.relative_to(ROOT)}: {text}")
     return found
@@ -211,15 +225,22 @@ def has_words(template: str) -> bool:
     return " " in template and len(re.findall(r"[A-Za-z]{2,}", _PASSED_ON.sub("", template.strip()))) > 1
 
 
+def _last_name(node: ast.expr) -> str:
+    """Return the name `c` of an expression `a.b.c`; the end of its source where it is no name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ast.unparse(node).rpartition(".")[2]
+
+
 def _said(tree: ast.AST, checks: bool) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield the calls and results that end something, with the expression of their message."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-            name = ast.unparse(node.exc.func).rpartition(".")[2]
+            name = _last_name(node.exc.func)
             if name not in _CAUGHT and name.lstrip("_")[:1].isupper():  # else a function that makes the exception
                 yield node, node.exc.args[-1]
         elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = _last_name(node.func)
             if name == "fail_json":
                 yield from ((node, keyword.value) for keyword in node.keywords if keyword.arg == "msg")
             elif name == "Block" and len(node.args) > 1:

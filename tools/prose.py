@@ -16,10 +16,10 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import yaml
 from markdown_it import MarkdownIt
 
 from tools.checkout import ROOT, checkout_files
+from tools.yaml_files import read_yaml
 
 WORDS = ROOT / "tools" / "retired_words.yml"
 MEAN_WORDS, LONG_WORDS, LISTED = 20.0, 30, 12
@@ -37,7 +37,7 @@ class Retired(NamedTuple):
 
 def retired() -> list[Retired]:
     """Return the words of tools/retired_words.yml."""
-    rules = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    rules = read_yaml(WORDS)
     return [
         Retired(
             re.compile(rule["words"], re.IGNORECASE),

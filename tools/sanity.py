@@ -29,6 +29,32 @@ from tools.pythons import find_python
 BASE = ROOT / ".build" / "sanity"
 HOME = BASE / "home"
 ALONE = ("pylint", "import")  # the tests that take longest
+# Runs in each virtual environment. The first of a Python installs pip, the others copy its files with the compiled ones
+SHIM = """
+import ensurepip
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+
+packages = sysconfig.get_paths()["purelib"]
+kept = os.path.join(KEPT, "%d.%d.%d" % sys.version_info[:3])
+if os.path.isdir(kept):
+    for name in os.listdir(kept):
+        source, target = os.path.join(kept, name), os.path.join(packages, name)
+        (shutil.copytree if os.path.isdir(source) else shutil.copy2)(source, target)
+else:
+    ensurepip.bootstrap(upgrade=True, default_pip=True)
+    os.makedirs(KEPT, exist_ok=True)
+    copy = os.path.join(tempfile.mkdtemp(dir=KEPT), "packages")
+    shutil.copytree(packages, copy)
+    try:
+        os.rename(copy, kept)
+    except OSError:  # another part of the tests was first
+        pass
+    shutil.rmtree(os.path.dirname(copy))
+"""
 SHIPPED = ("plugins/", "spark/")  # with Python in them
 QUICK = "--quick"
 
@@ -59,7 +85,7 @@ def provide_pip() -> None:
     cache = HOME / ".ansible" / "test" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     for version in versions:
-        shim = "import ensurepip\n\nensurepip.bootstrap(upgrade=True, default_pip=True)\n"
+        shim = f"KEPT = {str(HOME / 'pip')!r}\n{SHIM}"
         (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(shim, encoding="utf-8")
 
 

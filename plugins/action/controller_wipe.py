@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Wipes the controller."""
-
-    OWN = ("renewable",)
-    FILLS = (*RUN, "host", "state_dir", "service", "config_file", "log_dir", "node_id")
 
     def act(self, args):
         result = super().act(args)

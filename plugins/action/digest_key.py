@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Reads, makes or keeps the key."""
-
-    FILLS = (*RUN, "state_dir", "run_key")

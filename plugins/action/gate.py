@@ -9,19 +9,17 @@ import json
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Opens a gate and journals it. Its token goes into the play's facts under the gate's name."""
 
-    FILLS = (*PROBE, "run")
-
     def act(self, args):
         name, topics = args["gate"], self.variable("quorumshift_fingerprint_topics") or ()
         asked = gates.required_jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
-        accept = self.listed("quorumshift_accept_degraded")
-        args = self.fill({"verify": asked, "accept": accept, **args})
+        args = self.fill({"verify": asked, **args})
+        accept = args.get("accept")
         result = self.run_in_slices(args)
         verified = {verification["job"]: verification for verification in args.get("verified") or () if verification}
         failed = bool(result.get("failed"))

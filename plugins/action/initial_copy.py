@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 KEPT = ("counted", "damage", "differences", "moved", "unseen", "records")
 
 
 class ActionModule(QuorumshiftAction):
     """Runs the module and keeps what it found, also when it fails."""
-
-    FILLS = PROBE
 
     def act(self, args):
         result = super().act(args)

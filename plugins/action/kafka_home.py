@@ -5,18 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Reads or switches the link of the host."""
-
-    FILLS = (*RUN, "service", "state_dir", "config_file")
-
-    def act(self, args):
-        args.setdefault("home", self.variable("quorumshift_kafka_home", self.host))
-        args.setdefault("hook", self.variable("quorumshift_restart_hook", self.host) or None)
-        return super().act(args)
 
     def done(self, args, result):
         if result["changed"]:

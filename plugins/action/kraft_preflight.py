@@ -10,16 +10,13 @@ import json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import preflight_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import seal_properties
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 KEPT = ("findings", "checks")
 
 
 class ActionModule(QuorumshiftAction):
     """Runs the checks and keeps what they found."""
-
-    FILLS = PROBE
-    OWN = ("show",)
 
     def act(self, args):
         show = self.own.get("show", False)

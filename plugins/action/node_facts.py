@@ -18,9 +18,6 @@ class ActionModule(QuorumshiftAction):
     """Reads; adds to the facts when, by the control node's clock, they were asked for and arrived. Fills in what the
     subset `connectivity` asks, from the facts of all hosts."""
 
-    FILLS = ("role", "config_file", "service", "kafka_home", "log_dir", "log_file", "state_dir", "run_key", "timeout")
-    OWN = ("failure_is_fact",)
-
     def act(self, args):
         subsets = args.get("gather_subset") or ["node"]
         if "connectivity" in subsets:

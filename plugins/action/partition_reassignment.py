@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 SLICE_S = 15.0  # a worker of Ansible outlives its control process: it only waits, and removes the throttle at the end
 _BEGUN = ("results", "diff", "undo")
@@ -13,8 +13,6 @@ _BEGUN = ("results", "diff", "undo")
 
 class ActionModule(QuorumshiftAction):
     """Moves, awaits or cancels. Alone, outside of a run of this collection, it fills in and journals nothing."""
-
-    FILLS = ("bootstrap_servers", "client", "zookeeper_connect", "zookeeper_client", "timeout", "state_dir", *RUN)
 
     def refusal(self):
         """A playbook of its own may be cut down by tags or limits."""

@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import stuck_leaders
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 LISTED = 5
 
@@ -19,10 +19,7 @@ LISTED = 5
 class ActionModule(QuorumshiftAction):
     """Plans, admits, settles; keeps plan and admissions as run artifacts."""
 
-    FILLS = (*PROBE, "run")
-
     def act(self, args):
-        args.setdefault("accept", self.listed("quorumshift_accept_degraded"))
         state, kind = args["state"], args.get("kind")
         if state == "batches":
             result = self.module(self.fill(args))

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Stops, masks or unmasks a service."""
 
-    FILLS = (*RUN, "service", "state_dir", "stop_timeout_s", "config_file", "log_dir", "node_id")
-
     def done(self, args, result):
         if result["changed"] and self.session.get("run"):  # used outside a run, the module has no journal
-            service = self.fill(args)["service"]
-            self.artifacts().note("event", args["state"], host=self.host, service=service, stopped=result["stopped"])
+            stopped = {"service": args["service"], "stopped": result["stopped"]}
+            self.artifacts().note("event", args["state"], host=self.host, **stopped)

@@ -8,13 +8,11 @@ from __future__ import annotations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import KINDS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Evaluates one step of an upgrade and shows it."""
-
-    FILLS = PROBE
 
     def act(self, args):
         hostvars = self.vars["hostvars"]

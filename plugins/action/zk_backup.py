@@ -11,8 +11,6 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 class ActionModule(QuorumshiftAction):
     """Takes or verifies the backup."""
 
-    FILLS = ("zookeeper_connect", "zookeeper_client", "cluster_id")
-
     def done(self, args, result):
         if args.get("state", "taken") == "taken":
             self.say(f"{result['znodes']} znodes, {result['data_bytes'] / 1024:.0f} KiB of data")

@@ -16,14 +16,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
-VARIABLES = {
-    "config_file": "zk_migrate_config_file",
-    "service": "zk_migrate_service",
-    "myid": "zk_migrate_myid",
-    "destination_servers": "zk_migrate_destination_servers",
-    "destination_connect": "zk_migrate_destination_connect",
-    "source_addresses": "zk_migrate_source_addresses",
-}
 # The order of each state, and the states in which the worker has carried it out
 ORDERS = {
     "cut": ("cut", (ensemble_cut.CUT,)),
@@ -33,21 +25,12 @@ ORDERS = {
 
 
 class ActionModule(QuorumshiftAction):
-    """Does one step; the module's documentation lists them. Options that the task does not give are filled in from the
-    variables of the role zk_migrate."""
-
-    FILLS = ("host", "state_dir")
+    """Does one step; the module's documentation lists them."""
 
     def act(self, args):
-        for option, name in VARIABLES.items():
-            value = self.variable(name)
-            if args.get(option) is None and value is not None:
-                args[option] = value
-        args.setdefault("id", self.session.get("run") or "")
-        args.setdefault("dead", self.dead_destination_hosts())
         if args["state"] not in ORDERS or self._task.check_mode:
             return super().act(args)
-        result = self._ordered(self.fill(args))
+        result = self._ordered({"id": "", **self.fill(args)})
         if not result.get("failed"):
             self.done(args, result)
         return result

@@ -12,7 +12,6 @@ class ActionModule(QuorumshiftAction):
     """Decides. Which hosts are dead comes from the role's variable."""
 
     def act(self, args):
-        args.setdefault("dead", self.dead_destination_hosts())
         result = super().act(args)
         if not result.get("failed"):
             for note in result["notes"]:

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Creates partition states."""
-
-    FILLS = PROBE
 
     def done(self, args, result):
         if result["created"]:

@@ -9,7 +9,7 @@ import glob
 import json
 import os
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 PLANNED = ("backup", "token", "revived", "later", "missing", "completed", "partitions", "pending_deletions", "unread")
 RESTORED = ("written", "states", "controller_epoch", "from_disks", "without_data")
@@ -17,8 +17,6 @@ RESTORED = ("written", "states", "controller_epoch", "from_disks", "without_data
 
 class ActionModule(QuorumshiftAction):
     """Compares or restores."""
-
-    FILLS = (*PROBE, "run")
 
     def act(self, args):
         if args["state"] != "admitted":

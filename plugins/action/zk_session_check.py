@@ -11,8 +11,6 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 class ActionModule(QuorumshiftAction):
     """Checks one broker, and shows the connections of other processes, which may be tools."""
 
-    FILLS = ("node_id", "config_file", "service")
-
     def done(self, args, result):
         if result["others"]:
             self.say(f"{self.host}: another process is connected to {', '.join(result['others'])}")

@@ -139,7 +139,7 @@ class MetadataLog(TypedDict, total=False):
 
 
 class RunLock(TypedDict, total=False):
-    """Who may act on a cluster, as one host keeps it (core.run.run_lock). `error` alone where it cannot be read."""
+    """Who may act on a cluster, as one node keeps it (core.run.run_lock). `error` alone where it cannot be read."""
 
     number: int
     run: str
@@ -171,6 +171,7 @@ class RestartSpec(TypedDict, total=False):
     kind: str | None
     mode: str | None
     run: str
+    role: str
     node_id: int
     cluster_id: str
     state_dir: str
@@ -197,8 +198,21 @@ class RestartStep(TypedDict):
     at: float
 
 
+class OldLayout(TypedDict):
+    """Files of an earlier version, which kept one set for each host (host.host_state.find_old_layout). `service` and
+    `config_file` are of the record of a restart among them, '' without one; `is_of_another`: whether that is
+    another properties file than that of the node that asked; `is_held`: whether that restart is running."""
+
+    path: str
+    names: list[str]
+    service: str
+    config_file: str
+    is_of_another: bool
+    is_held: bool
+
+
 class RestartRecord(TypedDict, total=False):
-    """A host's record of its newest restart (restart_record.Record). `outcome` is None while it goes on; `unit` is the
+    """A node's record of its newest restart (restart_record.Record). `outcome` is None while it goes on; `unit` is the
     worker's, '' without systemd; `earlier`: what the node had before, where the restart changes a release or a file."""
 
     id: str
@@ -246,7 +260,8 @@ class NodeFacts(TypedDict, total=False):
     metadata_log: MetadataLog | None
     node_restart: RestartRecord | None
     copy: dict | None
-    run_locks: dict[str, RunLock]  # by cluster id, as journals and digest_keys
+    run_locks: dict[str, RunLock]  # by cluster id, as old_layout, journals and digest_keys
+    old_layout: dict[str, OldLayout]
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
     backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first

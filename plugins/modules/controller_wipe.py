@@ -34,8 +34,9 @@ options:
     type: path
     required: true
   node_id:
-    description: The controller's node id, which each formatted log directory must have.
+    description: The controller's node id, which the gate token and each formatted log directory must have.
     type: int
+    required: true
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
@@ -55,6 +56,7 @@ EXAMPLES = r"""
     host: "{{ inventory_hostname }}"
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
+    node_id: 3000
     service: kafka-controller
     config_file: /etc/kafka/controller.properties
     log_dir: /var/lib/kafka/controller
@@ -86,6 +88,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
     same_cluster,
     transitions,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
@@ -114,20 +117,21 @@ def main():
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
-            "node_id": {"type": "int"},
+            "node_id": {"type": "int", "required": True},
             **host_state.HELD_OPTIONS,
         },
         supports_check_mode=True,
     )
-    given = module.params
-    own_id = node.read_own_id(given["config_file"])
-    of_this_run = (given["cluster_id"], given["run"], given["host"], own_id)
+    given = {**module.params, "role": STARTED.role}
+    _role, own_id = node.read_own(given["config_file"])  # the file from before the migration may be of another role
+    key = node_key.node_key(STARTED.role, given["node_id"] if own_id is None else own_id)
+    of_this_run = (given["cluster_id"], given["run"], given["host"], key)
     rejected = gates.rejection(gates.WIPE, given["gate_token"], *of_this_run, clock.read())
     if rejected and not module.check_mode:
         rejected["msg"] += ". Nothing was removed on this host."
         module.fail_json(**rejected)
     try:
-        directory = host_state.make_directory(given["state_dir"], given["cluster_id"])
+        directory = host_state.make_node_directory(given)
         with host_state.lock(directory):
             run_lock_file.require(directory, given["run"])
             module.exit_json(**wipe(given, directory, module.check_mode))
@@ -135,7 +139,7 @@ def main():
         module.fail_json(
             msg="a restart is running on this host. Nothing was removed. Run again when it has ended. (QS-ROLLBACK-007)"
         )
-    except (Refused, run_lock_file.RunLockError) as error:
+    except (Refused, run_lock_file.RunLockError, host_state.OldLayoutError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
         module.fail_json(

@@ -24,7 +24,7 @@ description:
 options:
   direction:
     description:
-      - The run's direction, as in M(quorumshift.kafka.migration_state). With V(forward), controllers are needed.
+      - The run's direction, as in M(quorumshift.kafka.run). With V(forward), controllers are needed.
     type: str
     default: ""
   fails:
@@ -74,6 +74,7 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import action_only
 
 
 def main():
@@ -89,9 +90,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    module.fail_json(
-        msg="inventory_check works by its action plugin only: call it from a playbook, not from a module. (QS-RUN-009)"
-    )
+    module.fail_json(msg=action_only.explain("inventory_check"))
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ options:
     required: true
   run:
     description:
-      - The run that must hold the host's run lock. Without it, no run may hold one of O(cluster_id). The action plugin
-        fills both in.
+      - The run that must hold the run lock of the node. Without it, no run may hold one of O(cluster_id) on the host.
+        The action plugin fills both in.
     type: str
   cluster_id:
     description: The cluster's id.
@@ -49,6 +49,7 @@ options:
     type: path
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.node
 attributes:
   check_mode: {support: full, description: Returns whether the link would be switched.}
   diff_mode: {support: full, description: Shows where the link leads before and after.}
@@ -112,6 +113,7 @@ def main():
             "run": {"type": "str"},
             "cluster_id": {"type": "str"},
             **host_state.OPTIONS,
+            **host_state.NODE_OPTIONS,
             "config_file": {"type": "path"},
             "hook": {"type": "path"},
         },
@@ -130,7 +132,7 @@ def main():
     before = found["home"]["target"]
     try:
         if before != to and not module.check_mode:
-            run_lock_file.allow(*(module.params[name] for name in ("state_dir", "cluster_id", "run")))
+            run_lock_file.allow(module.params)
             home_link.switch(home, to)
             found = home_link.read(home, to, service, *node)
     except (OSError, ValueError, RestartError, run_lock_file.RunLockError) as error:

@@ -11,20 +11,16 @@ short_description: Take a consistent snapshot of a controller's live metadata lo
 version_added: 0.1.0
 description:
   - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
-  - O(state=present) archives the newest complete checkpoint of the metadata log and the records after it. Kafka may
-    write, roll and delete files meanwhile. O(state=absent) removes the archive, also one of an earlier run.
+  - Archives the newest complete checkpoint of the metadata log and the records after it. Kafka may write, roll and
+    delete files meanwhile.
   - The archive holds secrets in clear text (SCRAM keys, encrypted configs, delegation tokens). Only its owner can read
     it. Remove it as soon as it has been fetched.
   - A host keeps one archive per cluster.
 options:
-  state:
-    description: Whether the archive should exist.
-    type: str
-    default: present
-    choices: [present, absent]
   config_file:
-    description: The controller's properties file, which names its directories. Required with O(state=present).
+    description: The controller's properties file, which names its directories.
     type: path
+    required: true
   cluster_id:
     description: The cluster's id.
     type: str
@@ -68,59 +64,54 @@ EXAMPLES = r"""
     cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
     end_offset: 104883
   register: snapshot
-
-- name: Remove the snapshot
-  quorumshift.kafka.metadata_snapshot:
-    state: absent
-    cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
 """
 
 RETURN = r"""
 path:
   description: The archive, a tar.gz with the files of the metadata log's directory.
   type: str
-  returned: with O(state=present), not in check mode
+  returned: not in check mode
 sha256:
   description: The archive's SHA-256.
   type: str
-  returned: with O(state=present), not in check mode
+  returned: not in check mode
 bytes:
   description: The archive's size.
   type: int
-  returned: with O(state=present), not in check mode
+  returned: not in check mode
 files:
   description: Names and sizes of the files in the archive.
   type: list
   elements: dict
-  returned: with O(state=present)
+  returned: always
   sample: [{"name": "00000000000000104000-0000000007.checkpoint", "bytes": 81920}]
 checkpoint:
   description: Offset and epoch of the checkpoint; null if the log needs none.
   type: dict
-  returned: with O(state=present)
+  returned: always
   sample: {"offset": 104000, "epoch": 7}
 start_offset:
   description: The first offset that is archived as a record; a checkpoint holds the state below it.
   type: int
-  returned: with O(state=present)
+  returned: always
 end_offset:
   description: The first offset that is not in the archive. It equals O(end_offset), unless that falls into a batch.
   type: int
-  returned: with O(state=present)
+  returned: always
 last_epoch:
   description: The leader epoch of the last record.
   type: int
-  returned: with O(state=present)
+  returned: always
 cut_at:
   description:
     - V(high_watermark) with O(end_offset). V(log_end) without it; the archive may then hold records that the quorum
       never committed.
   type: str
-  returned: with O(state=present)
+  returned: always
 seconds:
   description: How long the snapshot took, in seconds.
   type: float
-  returned: with O(state=present)
+  returned: always
 """
 
 import os
@@ -128,7 +119,6 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
-from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
@@ -136,24 +126,21 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import
 
 
 def main():
-    """Take or remove the snapshot."""
+    """Take the snapshot."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
-            "config_file": {"type": "path"},
+            "config_file": {"type": "path", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "end_offset": {"type": "int"},
             "since": {"type": "int"},
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
         },
-        required_if=[("state", "present", ["config_file"])],
         supports_check_mode=True,
     )
-    work = {"present": present, "absent": absent}[module.params["state"]]
     os.nice(10)
     try:
-        module.exit_json(**work(module.params, module.check_mode))
+        module.exit_json(**take(module.params, module.check_mode))
     except (
         OSError,
         properties.PropertiesError,
@@ -165,7 +152,7 @@ def main():
         )
 
 
-def present(given, check_mode=False):
+def take(given, check_mode=False):
     """Take the snapshot and return the module's result; in check mode, only read the log."""
     started = time.monotonic()
     directory = node.metadata_dir(node.read_properties(given["config_file"]))
@@ -192,12 +179,6 @@ def present(given, check_mode=False):
         "cut_at": "log_end" if end_offset is None else "high_watermark",
         "seconds": round(time.monotonic() - started, 3),
     }
-
-
-def absent(given, check_mode=False):
-    """Remove the cluster's snapshot directory, also one of another run."""
-    target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), metadata_snapshot.DIRECTORY)
-    return {"changed": archives.remove(target, check_mode)}
 
 
 if __name__ == "__main__":

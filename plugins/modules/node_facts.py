@@ -42,6 +42,9 @@ options:
     description: The kind of node on the host.
     type: str
     choices: [broker, controller]
+  node_id:
+    description: The inventory's id, for a node that has no properties file. With O(role) it names the node's directory.
+    type: int
   config_file:
     description: The properties file that the service starts with.
     type: path
@@ -247,7 +250,7 @@ def main():
         argument_spec={
             "gather_subset": {"type": "list", "elements": "str", "choices": list(SUBSETS), "default": ["node"]},
             "failure_is_fact": {"type": "bool", "default": False},
-            "role": {"type": "str", "choices": ["broker", "controller"]},
+            **host_state.NODE_OPTIONS,
             "config_file": {"type": "path"},
             "service": {"type": "str"},
             **host_state.OPTIONS,
@@ -295,6 +298,7 @@ def read_node(given):
         given["log_dir"],
         given["journal_events"],
         given["log_file"],
+        given["node_id"],
     )
     return {"quorumshift_node": facts, **read_at}, {}
 

@@ -240,7 +240,7 @@ controllers:
     unavoidable: {}
 gate_token:
   description: The gate token for the restart of the batch, or of RV(first) alone; or for wiping controllers once every
-    broker is in plain ZooKeeper mode. It names its hosts.
+    broker is in plain ZooKeeper mode. It names its hosts, each with its node.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
   sample:
@@ -249,7 +249,7 @@ gate_token:
     phase: hybrid
     run: night-1
     digest: 7345f0ef79822c586f963d8f64d5e86a70081dee9f38aff34f990f7772c6f56d
-    hosts: {b2: 2}
+    hosts: {b2: broker-2}
     only_start: false
     clocks: {}
 needed:

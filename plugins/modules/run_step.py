@@ -63,6 +63,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import action_only
 
 
 def main():
@@ -81,9 +82,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    module.fail_json(
-        msg="run_step works by its action plugin only: call it from a playbook, not from a module. (QS-RUN-005)"
-    )
+    module.fail_json(msg=action_only.explain("run_step"))
 
 
 if __name__ == "__main__":

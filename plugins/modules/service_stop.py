@@ -44,15 +44,13 @@ options:
   log_dir:
     description: The controller's log directory, used when there is no properties file.
     type: path
-  node_id:
-    description: The node's id, which the log directories must have.
-    type: int
   run:
     description:
-      - The run that must hold the host's run lock. Without it, no run may hold one of O(cluster_id).
+      - The run that must hold the run lock of the node. Without it, no run may hold one of O(cluster_id) on the host.
     type: str
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.node
 attributes:
   check_mode: {support: full, description: Returns what would change.}
   diff_mode: {support: full, description: Shows whether the service is active and masked before and after.}
@@ -96,7 +94,7 @@ def main():
             "cluster_id": {"type": "str"},
             "config_file": {"type": "path"},
             "log_dir": {"type": "path"},
-            "node_id": {"type": "int"},
+            **host_state.NODE_OPTIONS,
             "run": {"type": "str"},
             **host_state.OPTIONS,
         },
@@ -117,7 +115,7 @@ def main():
     if module.check_mode:
         module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
     try:
-        run_lock_file.allow(given["state_dir"], given["cluster_id"], given["run"])
+        run_lock_file.allow(given)
         if given["cluster_id"] and given["config_file"]:
             host_identity.require(given["config_file"], given["cluster_id"], given["node_id"], given["log_dir"])
     except (run_lock_file.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:

@@ -15,17 +15,18 @@ description:
   - The server goes on while it writes a snapshot, so a snapshot has a part of what followed. O(state=read) returns
     the zxid after which nothing can be in the newest one. Give the highest of all servers as O(zxid) of
     O(state=present).
-  - The server is only read. The archive holds secrets in clear text. It has mode 0600 in a directory of mode 0700;
-    remove it with O(state=absent).
+  - The server is only read. The archive holds secrets in clear text. It has mode 0600 in a directory of mode 0700.
+    Remove it as soon as it has been fetched.
 options:
   state:
-    description: V(read) reads, V(present) makes the archive, V(absent) removes it.
+    description: V(read) reads, V(present) makes the archive.
     type: str
-    choices: [read, present, absent]
+    choices: [read, present]
     default: present
   config_file:
-    description: The server's C(zoo.cfg). Required unless O(state=absent).
+    description: The server's C(zoo.cfg).
     type: path
+    required: true
   cluster_id:
     description: Kafka's cluster id, the name of the directory below O(state_dir).
     type: str
@@ -50,7 +51,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
 attributes:
-  check_mode: {support: full, description: Does not write or remove the archive.}
+  check_mode: {support: full, description: Does not write the archive.}
   diff_mode: {support: none, description: Changes no file of the server.}
 author: Quorumshift maintainers (@quorumshift)
 """
@@ -103,11 +104,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import
 
 
 def main():
-    """Read, archive or remove."""
+    """Read or archive."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "default": "present", "choices": ["read", "present", "absent"]},
-            "config_file": {"type": "path"},
+            "state": {"type": "str", "default": "present", "choices": ["read", "present"]},
+            "config_file": {"type": "path", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "zxid": {"type": "int"},
             "log_from": {"type": "int"},
@@ -115,11 +116,11 @@ def main():
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
         },
-        required_if=[("state", "read", ["config_file"]), ("state", "present", ["config_file", "zxid"])],
+        required_if=[("state", "present", ["zxid"])],
         supports_check_mode=True,
     )
     os.nice(10)
-    work = {"read": read, "present": present, "absent": absent}[module.params["state"]]
+    work = {"read": read, "present": present}[module.params["state"]]
     try:
         module.exit_json(**work(module.params, module.check_mode))
     except KeyError as error:
@@ -145,12 +146,6 @@ def present(given, check_mode):
     values = own_zk_server.read_values(given["config_file"])
     taken = zk_trees.take(values, target, given["zxid"], known, given["timeout_s"], given["log_from"])
     return {"changed": True, **taken._asdict()}
-
-
-def absent(given, check_mode):
-    """Remove the archive."""
-    target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
-    return {"changed": archives.remove(target, check_mode)}
 
 
 if __name__ == "__main__":

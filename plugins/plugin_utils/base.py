@@ -17,7 +17,7 @@ import secrets
 import shlex
 import sys
 import time
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
@@ -31,42 +31,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs, whole_run
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import inputs, report, variable_specs, whole_run
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
 
 OLDEST_ANSIBLE = (2, 19)  # meta/runtime.yml and docs/compatibility.md say the same
-# Options that an action fills in where the task does not give them, by the variable that holds the value. A pair is the
-# variable of a broker and that of a controller.
-CONNECTION = {
-    "bootstrap_servers": "quorumshift_bootstrap_servers",
-    "zookeeper_connect": "quorumshift_zookeeper_connect",
-    "client": "quorumshift_client",
-    "controller_client": "quorumshift_controller_client",
-    "zookeeper_client": "quorumshift_zookeeper_client",
-    "timeout": "quorumshift_probe_timeout",
-}
-NODE = {
-    "service": ("quorumshift_broker_service", "quorumshift_controller_service"),
-    "config_file": ("quorumshift_broker_config_file", "quorumshift_controller_config_file"),
-    "log_file": ("quorumshift_broker_log_file", "quorumshift_controller_log_file"),
-    "log_dir": (None, "quorumshift_controller_log_dir"),
-    "owner": "quorumshift_kafka_user",
-    "kafka_home": "quorumshift_kafka_home",
-    "state_dir": "quorumshift_state_dir",
-    "stop_timeout_s": "quorumshift_stop_timeout_s",
-    "start_timeout_s": "quorumshift_start_timeout_s",
-}
-VARIABLES = {
-    **CONNECTION,
-    **NODE,
-    "soak": "quorumshift_soak",
-    "canary": "quorumshift_canary",
-    "concurrency": "restart_concurrency",
-}
-PROBE = (*CONNECTION, "nodes", "excluded", "cluster_id")
-RUN = ("run", "cluster_id")
 
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
@@ -77,21 +47,20 @@ GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 SET_BY = "_set_by"  # ends the name of the fact that says which process of Ansible set another fact
 
 
-variable_specs.specs()  # once: Ansible imports an action in the control process, from which it forks the workers
+# Once: Ansible imports an action in the control process, from which it forks the workers
+variable_specs.specs()
+report.compile_templates()
 
 
 class QuorumshiftAction(ActionBase):
     """An action that knows its run, fills in options and shows progress.
 
-    A subclass names in `FILLS` the options that are filled in, in `OWN` those that the action takes for itself
-    (both are documented in the module), and overrides `act`, or `done` alone.
+    Its row of inputs.yml has the options that are filled in and those that the action takes for itself (both are
+    documented in the module). A subclass overrides `act`, or `done` alone.
 
-    `session` is what the run knows of itself, {run, cluster_id, phase, ...}: a fact of localhost that
-    migration_state, the first action of every playbook, sets.
+    `session` is what the run knows of itself, {run, cluster_id, phase, ...}: a fact of localhost that the actions run
+    and status set.
     """
-
-    FILLS: tuple[str, ...] = ()
-    OWN: tuple[str, ...] = ()
 
     def run(self, tmp=None, task_vars=None):
         self._supports_check_mode = True
@@ -103,7 +72,7 @@ class QuorumshiftAction(ActionBase):
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
         self._written: RunArtifacts | None = None
         args = dict(self._task.args)
-        self.own = {option: args.pop(option) for option in self.OWN if option in args}
+        self.own = {option: args.pop(option) for option in self.row.takes if option in args}
         try:
             refused = self.refusal()
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
@@ -181,6 +150,11 @@ class QuorumshiftAction(ActionBase):
         return (self._task.resolved_action or self._task.action).rpartition(".")[2]
 
     @property
+    def row(self) -> inputs.Inputs:
+        """Return what this action fills in and takes for itself."""
+        return inputs.find(self.module_name)
+
+    @property
     def step(self) -> str:
         """Return the name of the step that this task belongs to; "" outside of a step."""
         return str(self._templar.template(self.vars.get("step_name") or ""))
@@ -192,7 +166,8 @@ class QuorumshiftAction(ActionBase):
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
-        result = self.run_in_slices(self.fill(args))
+        args = self.fill(args)
+        result = self.run_in_slices(args)
         if not result.get("failed") and not self._task.check_mode:
             self.done(args, result)
         return result
@@ -200,10 +175,10 @@ class QuorumshiftAction(ActionBase):
     def done(self, args: Mapping[str, Any], result: dict) -> None:
         """Show and journal a result that is no failure, outside of check mode. Plugins override this."""
 
-    def module(self, args: Mapping[str, Any]) -> dict:
-        """Run the module of the same name on the task's host."""
+    def module(self, args: Mapping[str, Any], name: str | None = None) -> dict:
+        """Run a module on the task's host, by default the one of the same name."""
         result = self._execute_module(
-            module_name=self._task.resolved_action or self._task.action,
+            module_name=name or self._task.resolved_action or self._task.action,
             module_args=dict(args),
             task_vars=self._with_interpreter(),
         )
@@ -338,47 +313,62 @@ class QuorumshiftAction(ActionBase):
         role = self._task._role
         return role.get_default_vars(dep_chain=self._task.get_dep_chain()) if role else {}
 
-    def fill(self, args: Mapping[str, Any]) -> dict:
-        """Return args with the options of `FILLS` filled in where the task does not give them."""
+    def fill(self, args: Mapping[str, Any], action: str | None = None) -> dict:
+        """Return args with the options of this action, or of another one, filled in where the task does not give
+        them."""
         filled = dict(args)
-        for option in self.FILLS:
+        sources = (inputs.find(action) if action else self.row).fills
+        for option, source in sources.items():
             if filled.get(option) is None:
-                value = self._value(option)
+                value = self._value(source)
                 if value not in (None, ""):
                     filled[option] = value
-        if "bootstrap_servers" in self.FILLS and not filled.get("bootstrap_servers"):
+        if "bootstrap_servers" in sources and not filled.get("bootstrap_servers"):
             raise AnsibleActionFail(
                 "quorumshift_bootstrap_servers is not set. Set it in the inventory, for the group all. "
                 "Nothing was changed. (QS-CONNECT-002)"
             )
         return filled
 
-    def _value(self, option: str) -> Any:
-        if option in RUN:
-            return self.session.get(option)
-        if option == "nodes":
-            return self.nodes()
-        if option == "excluded":
-            return self.excluded()
-        if option == "run_key":
-            return self.run_key()
-        if option == "host":
-            return self.host
-        if option == "role":
-            return self.role
-        if option == "node_id":
-            return self.nodes().get(self.host, {}).get("node_id")
-        if option in NODE:
-            return self.node_option(option, self.host, self.role)
-        name: Any = VARIABLES[option]  # no pair
-        return self.variable(name)  # connections are those of the play's host, the control node
+    def taken(self, option: str) -> Any:
+        """Return the value of an option that the action takes for itself, from its source where the task gives none."""
+        value, source = self.own.get(option), self.row.takes[option]
+        return self._value(source) if source and not value else value
+
+    def connection(self) -> dict[str, Any]:
+        """Return the options of connections from their variables, None for those that are not set."""
+        return {option: self._value(source) for option, source in inputs.CONNECTION.items()}
+
+    def _value(self, source: inputs.Source) -> Any:
+        if inputs.KNOWN in source:
+            return self._known(source[inputs.KNOWN])
+        if inputs.OF_PLAY in source:
+            return self.variable(source[inputs.OF_PLAY])
+        return self._of_host(source, self.host, self.role)
+
+    def _known(self, name: str) -> Any:
+        """Return what the control node knows: of the run, of the nodes, or of the task's host."""
+        known: dict[str, Callable[[], Any]] = {
+            "run": lambda: self.session.get("run"),
+            "cluster_id": lambda: self.session.get("cluster_id"),
+            "run_key": self.run_key,
+            "nodes": self.nodes,
+            "excluded": self.excluded,
+            "host": lambda: self.host,
+            "role": lambda: self.role,
+            # not of `nodes`: each host's task asks for its own
+            "node_id": lambda: self._node(self.host, self.role).get("node_id"),
+            "dead_destination_hosts": self.dead_destination_hosts,
+        }
+        return known[name]()
+
+    def _of_host(self, source: inputs.Source, host: str, role: str) -> Any:
+        name = source.get(inputs.OF_HOST) or source.get(role)
+        return self.variable(name, host) if name else None
 
     def node_option(self, option: str, host: str, role: str) -> Any:
-        """Return the value of an option of `NODE` on a host, which has the role `broker` or `controller`."""
-        name: Any = NODE[option]
-        if isinstance(name, tuple):
-            name = name[list(GROUPS).index(role)]
-        return self.variable(name, host) if name else None
+        """Return the value of a node's option on a host, which has the role `broker` or `controller`."""
+        return self._of_host(inputs.NODE[option], host, role)
 
     @property
     def role(self) -> str:

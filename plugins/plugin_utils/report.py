@@ -47,6 +47,12 @@ def write_all(cluster: str) -> None:
     _write(cluster, runs, runs)
 
 
+def compile_templates() -> None:
+    """Compile the pages' templates, which costs more than a page does: once, in the process that forks the workers."""
+    for name in _templates().list_templates():
+        _templates().get_template(name)
+
+
 def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
     """Return a run's page. `zone` is the time zone of its times, by default the local one."""
     story, clock = report_story.story_of(recorded), _Clock(zone)

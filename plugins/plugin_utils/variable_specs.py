@@ -13,6 +13,7 @@ from typing import Any, Iterator, Mapping
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import inputs
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HOME = "quorumshift"
@@ -37,7 +38,7 @@ _NAME = re.compile(rf"\b(?:{'|'.join(variables.PREFIXES)})\w+")
 @functools.lru_cache(maxsize=None)
 def specs() -> Mapping[str, Mapping]:
     """Return {name: argument spec} of every public variable. The home of one is the role quorumshift, where it is
-    there; other roles repeat it in short."""
+    there."""
     found: dict[str, Mapping] = {}
     for path in sorted(_ROOT.glob("roles/*/meta/argument_specs.yml"), key=lambda path: path.parts[-3] != _HOME):
         entries = _entries(path)
@@ -64,7 +65,7 @@ def cluster_wide() -> frozenset[str]:
 def known() -> frozenset[str]:
     """Return every name with one of the prefixes that playbooks, roles and plugins use."""
     paths = [*_ROOT.glob("playbooks/**/*.yml"), *_ROOT.glob("roles/**/*.yml"), *_ROOT.glob("plugins/action/*.py")]
-    paths += [*_ROOT.glob("plugins/plugin_utils/*.py")]
+    paths += [*_ROOT.glob("plugins/plugin_utils/*.py"), inputs.FILE]
     texts = (path.read_text(encoding="utf-8") for path in paths)
     return frozenset(name for text in texts for name in _NAME.findall(text))
 

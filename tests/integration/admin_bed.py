@@ -52,8 +52,8 @@ def locked_by(run_id: str, cluster_id: str) -> Iterator[str]:
     """Yield a state directory in which a run holds the open lock of the cluster."""
     with tempfile.TemporaryDirectory() as root:
         lock = {"number": 1, "run": run_id, "direction": "restart", "target": None, "user": "ops", "host": "control-1"}
-        directory = pathlib.Path(root, cluster_id)
-        directory.mkdir()
+        node = {"state_dir": root, "cluster_id": cluster_id, "role": "broker", "node_id": 1}
+        directory = pathlib.Path(host_state.make_node_directory(node))
         (directory / host_state.RUN_LOCK).write_text(json.dumps({**lock, "since": 1_790_000_000, "closed": False}))
         yield root
 

@@ -34,8 +34,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
     parse_zookeeper_connect,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
 # Kafka 4 has Log4j 2, which reads a file of Log4j 1 only with this property
@@ -51,6 +51,8 @@ CLASS_ARCHIVE = BUILD / "kafka" / "libs.jsa"
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
+# librdkafka's words for: brokers without metadata yet, none reached, no answer in time
+NO_METADATA = (KafkaError._PARTIAL, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
 
 _LOG4J = """log4j.rootLogger=INFO, stdout
 log4j.appender.stdout=org.apache.log4j.ConsoleAppender
@@ -107,22 +109,60 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
         time.sleep(0.1)
 
 
+def metadata(client: AdminClient, *topic: str) -> ClusterMetadata | None:
+    """Return the cluster's metadata, None where no broker gave it: to be asked for again.
+
+    A broker that just started, or that changes its controller, answers without brokers (librdkafka: _PARTIAL), or not
+    at all. The only call of `list_topics` in these tests and those of Spark, since its first answer may be this one.
+    """
+    try:
+        return client.list_topics(*topic, timeout=10)
+    except KafkaException as error:
+        if error.args[0].code() not in NO_METADATA:
+            raise
+        return None
+
+
 def knows_controller(admin: AdminClient, brokers: int) -> bool:
     """Return whether the answering broker knows `brokers` brokers and the controller.
 
-    A broker that just started does not, and librdkafka may never get a response to a request to the controller then. An
-    answer without brokers is an error to librdkafka.
+    A broker that just started does not, and librdkafka may never get a response to a request to the controller then.
     """
-    try:
-        metadata = admin.list_topics(timeout=10)
-    except KafkaException:
-        return False
-    return len(metadata.brokers) == brokers and metadata.controller_id in metadata.brokers
+    found = metadata(admin)
+    return found is not None and len(found.brokers) == brokers and found.controller_id in found.brokers
+
+
+def admin_client(address: HostPort, brokers: int = 1) -> AdminClient:
+    """Return a client once its broker knows `brokers` brokers and the controller.
+
+    Each question has a new client: one that asked too early waits long before it asks again.
+    """
+
+    found: List[AdminClient] = []  # a client without requests is false
+
+    def knows() -> bool:
+        found[:] = [AdminClient({"bootstrap.servers": str(address)})]
+        return knows_controller(found[0], brokers)
+
+    wait_for(knows, START_SECONDS, f"{brokers} brokers and a controller in the metadata of {address}")
+    return found[0]
+
+
+def create_topics(client: AdminClient, topics: Sequence[NewTopic], seconds: float = 120) -> None:
+    """Create topics. One that exists is no failure: a controller whose ZooKeeper session ends, as on a machine that
+    stands still for a while, creates it once more."""
+    for future in client.create_topics(list(topics)).values():
+        try:
+            future.result(seconds)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
 
 def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
     """Return whether each partition of the topic has a leader and `replicas` replicas in sync."""
-    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+    found = metadata(admin, topic)
+    partitions = found.topics[topic].partitions.values() if found else ()
     return bool(partitions) and all(len(p.isrs) == replicas and p.leader >= 0 for p in partitions)
 
 

@@ -32,7 +32,7 @@ def three_brokers():
         brokers = {n: stack.enter_context(servers.zk_broker(home, n, connect)) for n in IDS}
         admin = AdminClient({"bootstrap.servers": ",".join(str(broker.address) for broker in brokers.values())})
         servers.wait_for(lambda: servers.knows_controller(admin, 3), 60, "all brokers to know the controller")
-        admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[2, 1]])])[TOPIC].result(60)
+        servers.create_topics(admin, [NewTopic(TOPIC, 1, replica_assignment=[[2, 1]])])
         yield brokers, servers.connections([brokers[3].address], connect, 2)
 
 

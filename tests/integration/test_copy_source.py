@@ -38,8 +38,7 @@ DIGESTS = Digests(b"0123456789abcdef0123456789abcdef")
 
 
 def created(admin, *topics):
-    for future in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
-        future.result(60)
+    servers.create_topics(admin, [NewTopic(topic, 1, 1) for topic in topics])
 
 
 def retained(admin, topic, milliseconds):

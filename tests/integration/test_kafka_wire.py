@@ -8,7 +8,6 @@ With QUORUMSHIFT_RECORD set, the responses in each mode are saved for the unit t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pathlib
@@ -21,7 +20,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security, SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire, zk_wire
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     NewTopic,
@@ -239,8 +237,7 @@ def _assert_partitions_agree(address):
     """Assert that the probe reads the same partitions from this broker as librdkafka."""
     admin = AdminClient({"bootstrap.servers": str(address)})
     servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "a broker that knows the controller")
-    with contextlib.suppress(KafkaException):  # the topic exists at the second call
-        admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
+    servers.create_topics(admin, [NewTopic("seen.by.both", 3, 1)])
     servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
     served = topics.read_from_broker(address, Security(), 10)
     assert served == topics.read([address], Security(), 10)["partitions"] and len(served["seen.by.both"]) == 3

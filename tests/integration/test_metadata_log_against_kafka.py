@@ -27,7 +27,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     metadata_summary,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import admin as kafka
 
 from tests.integration import servers
@@ -41,7 +40,7 @@ SMALL_FILES = {
     "metadata.log.segment.bytes": "16384",
     "metadata.log.segment.min.bytes": "16384",
     "metadata.log.max.record.bytes.between.snapshots": "12000",
-    "metadata.max.retention.bytes": "40000",
+    "metadata.max.retention.bytes": "-1",
     "metadata.max.retention.ms": "-1",
     "metadata.max.idle.interval.ms": "50",
 }
@@ -77,17 +76,8 @@ def cluster():
         yield SimpleNamespace(broker=broker, controller=controller, directory=directory, before=before)
 
 
-def admin(address):
-    """Return an admin client once the broker names a controller, which a broker that just started does not."""
-    client = kafka.AdminClient({"bootstrap.servers": str(address)})
-    servers.wait_for(
-        lambda: client.list_topics(timeout=SECONDS).controller_id >= 0, SECONDS, "a controller in the broker's metadata"
-    )
-    return client
-
-
 def cluster_id_of(address):
-    client = admin(address)  # a reference: its futures fail once it is garbage-collected
+    client = servers.admin_client(address)  # a reference: its futures fail once it is garbage-collected
     return client.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id
 
 
@@ -117,34 +107,17 @@ def create(client, prefix, count, partitions=3):
     topics = [
         kafka.NewTopic(f"{prefix}.{n}", partitions, 1, config={"retention.ms": str(1000 + n)}) for n in range(count)
     ]
-    wait_all(client.create_topics(topics))
-
-
-def metadata(client):
-    """Return the broker's metadata, None while it knows no broker."""
-    try:
-        return client.list_topics(timeout=SECONDS)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError._PARTIAL:
-            raise
-        return None
+    servers.create_topics(client, topics)
 
 
 def topics_of(client):
-    response = metadata(client)
+    response = servers.metadata(client)
     return response.topics if response else {}
-
-
-def has_controller(address):
-    """Return whether a new client finds the controller; a client that asked too early waits long before it retries."""
-    response = metadata(admin(address))
-    return response and response.controller_id in response.brokers
 
 
 def fill(address):
     """Create the metadata for the initial copy."""
-    servers.wait_for(lambda: has_controller(address), SECONDS, "a controller in the broker's metadata")
-    client = admin(address)
+    client = servers.admin_client(address)
     create(client, "before", 5)
     wait_all(client.create_acls([acl("before"), acl("x", kafka.AclPermissionType.DENY)]))
     wait_all(client.alter_user_scram_credentials([scram("alice", kafka.ScramMechanism.SCRAM_SHA_256)]))
@@ -219,7 +192,7 @@ def test_the_initial_copy_has_the_records_that_kafka_logs(cluster):
 def test_registrations_of_a_broker_that_changes_to_kraft_mode(cluster):
     # a broker that knows no KRaft controller yet does no controlled shutdown
     servers.wait_for(lambda: cluster.controller.printed("to DUAL_WRITE state"), SECONDS, "DUAL_WRITE")
-    client = admin(cluster.broker.address)
+    client = servers.admin_client(cluster.broker.address)
     create(client, "hybrid", 1)
     servers.wait_for(lambda: "hybrid.0" in topics_of(client), SECONDS, "a topic of the KRaft controller at the broker")
     before = summary(cluster)["brokers"]["1"]
@@ -245,7 +218,7 @@ def test_registrations_of_a_broker_that_changes_to_kraft_mode(cluster):
 
 
 def test_a_rolling_log_is_read_without_errors(cluster):
-    client, ends, failures, stop = admin(cluster.broker.address), [], [], threading.Event()
+    client, ends, failures, stop = servers.admin_client(cluster.broker.address), [], [], threading.Event()
 
     def read():
         while not stop.is_set():
@@ -271,7 +244,7 @@ def test_a_rolling_log_is_read_without_errors(cluster):
 
 
 def test_counts_agree_with_clients_metadata(cluster):
-    client = admin(cluster.broker.address)
+    client = servers.admin_client(cluster.broker.address)
     wait_all(client.create_partitions([kafka.NewPartitions("before.0", 7)]))
     wait_all(client.create_acls([acl("later")]))
     wait_all(client.delete_acls([kafka.AclBindingFilter(
@@ -320,6 +293,10 @@ def test_a_log_whose_beginning_was_removed_proves_no_skipped_copy(cluster):
         log = summary(cluster, with_history=True)
         return log if log["log_start_offset"] > 0 and not log["zk_migration_transactions"] else None
 
+    # only now: the log grows with time, and the tests before need the copy in it
+    cluster.controller.stop()
+    cluster.controller.configure({"metadata.max.retention.bytes": "40000"})
+    cluster.controller.start()
     log = servers.wait_for(removed, 2 * SECONDS, "the removal of the copy's transaction from the log")
     assert log["zk_migration_state"] == "MIGRATION"
     for later in (counted, {**counted, "topics": ["a"]}):

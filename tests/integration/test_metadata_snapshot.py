@@ -66,7 +66,7 @@ class Writer(threading.Thread):
         try:
             while not self.stopping.is_set():
                 names = [f"moving-{number}-{index}" for index in range(8)]
-                self._done(self.client.create_topics([kafka.NewTopic(name, 3, 1) for name in names]))
+                servers.create_topics(self.client, [kafka.NewTopic(name, 3, 1) for name in names])
                 self.known.update(dict.fromkeys(names, True))
                 deleted = names[::2]
                 for name in deleted:
@@ -156,7 +156,7 @@ def run_module(**arguments):
     return done.stdout
 
 
-def test_the_module_takes_and_removes_a_snapshot(cluster):
+def test_the_module_takes_a_snapshot(cluster):
     state_dir = cluster.home / "state"
     scope = {"cluster_id": servers.CLUSTER_ID, "state_dir": str(state_dir)}
     high_watermark = kafka_wire.describe_quorum(cluster.controller.address).high_watermark
@@ -169,10 +169,6 @@ def test_the_module_takes_and_removes_a_snapshot(cluster):
     (archive,) = (state_dir / servers.CLUSTER_ID / "metadata_snapshot").iterdir()
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
     assert stat.S_IMODE(archive.parent.stat().st_mode) == 0o700
-
-    assert '"changed": true' in run_module(**scope, state="absent")
-    assert list((state_dir / servers.CLUSTER_ID).iterdir()) == []
-    assert '"changed": false' in run_module(**scope, state="absent")
 
 
 def test_without_a_leader_the_snapshot_has_the_complete_log(cluster):

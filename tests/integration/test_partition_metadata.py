@@ -39,7 +39,7 @@ def broker(name):
         with servers.zk_broker(home, 1, connect, settings) as server:
             admin = AdminClient({"bootstrap.servers": str(server.address)})
             servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the broker to know the controller")
-            admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(60)
+            servers.create_topics(admin, [NewTopic(TOPIC, 4, 1)])
             servers.wait_for(lambda: len(partitions(directories)) == 4, 60, "the partitions' directories")
             yield home, connect, server, directories, admin
 

@@ -28,7 +28,7 @@ def fill(broker, topic: str, partitions: dict, megabytes: int = 0) -> None:
     """Create a topic with these replicas, {number: replicas}, and this much data in each partition."""
     admin = AdminClient({"bootstrap.servers": str(broker.address)})
     new = NewTopic(topic, len(partitions), replica_assignment=[partitions[number] for number in sorted(partitions)])
-    admin.create_topics([new])[topic].result(60)
+    servers.create_topics(admin, [new])
     replicas = len(partitions[0])
     servers.wait_for(lambda: servers.in_sync(admin, topic, replicas), 60, f"{topic} in sync")
     producer = Producer({"bootstrap.servers": str(broker.address), "compression.type": "none"})

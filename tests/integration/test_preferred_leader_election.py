@@ -35,7 +35,7 @@ def assert_elects_again(brokers):
 
     admin = AdminClient({"bootstrap.servers": str(brokers[0].address)})
     for name, replicas in TOPICS.items():
-        admin.create_topics([NewTopic(name, len(replicas), replica_assignment=replicas)])[name].result(60)
+        servers.create_topics(admin, [NewTopic(name, len(replicas), replica_assignment=replicas)])
     servers.wait_for(lambda: all(servers.in_sync(admin, name, 2) for name in TOPICS), 60, "the topics in sync")
     assert not elect()["changed"]
     brokers[1].kill()

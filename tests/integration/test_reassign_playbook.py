@@ -59,7 +59,7 @@ class Runs:
                                 "quorumshift_controller_log_file": str(controller.log),
                                 "quorumshift_controller_log_dir": str(controller.home / "data"),
                                 "quorumshift_controller_service": "no-controller-service",
-                                "quorumshift_state_dir": str(home / "state-c1"),
+                                "quorumshift_state_dir": str(home / "nodes"),
                             }
                         }
                     },
@@ -76,7 +76,7 @@ class Runs:
             "quorumshift_broker_config_file": str(server.home / "server.properties"),
             "quorumshift_broker_log_file": str(server.log),
             "quorumshift_broker_service": "no-broker-service",
-            "quorumshift_state_dir": str(self.home / f"state-b{server.node_id}"),
+            "quorumshift_state_dir": str(self.home / "nodes"),
         }
 
     def begin(self, **more):
@@ -112,10 +112,12 @@ class Runs:
         process.communicate()
 
     def locks(self):
-        """Return {host: run lock}."""
-        files = {
-            host: self.home / f"state-{host}" / servers.CLUSTER_ID / "run_lock.json" for host in (*self.hosts, "c1")
-        }
+        """Return {host: run lock}. All nodes are on this machine, and share a state directory."""
+        hosts = self.groups["all"]["children"]["kafka_controller"]["hosts"]
+        keys = {host: f"broker-{host[1:]}" for host in self.hosts}
+        keys.update({host: f"controller-{own['quorumshift_node_id']}" for host, own in hosts.items()})
+        directory = self.home / "nodes" / servers.CLUSTER_ID
+        files = {host: directory / key / "run_lock.json" for host, key in keys.items()}
         return {host: json.loads(path.read_text()) for host, path in files.items() if path.exists()}
 
     def newest(self):
@@ -170,7 +172,7 @@ def test_a_drain_from_its_plan_to_its_undo():
         code, text = runs.run(reassign_cancel=True)
         assert code and "That run is at work" in text and bed.admin().in_flight()
         alone = Bed(runs.home, brokers)
-        alone.options["state_dir"] = str(runs.home / "state-b1")
+        alone.options["state_dir"] = str(runs.home / "nodes")
         assert "is locked by run" in alone.move(state="cancelled")["msg"] and bed.admin().in_flight()
         runs.kill(first)
 

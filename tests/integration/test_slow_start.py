@@ -49,7 +49,7 @@ def fill(broker):
     """Create a topic with a record in each partition. The clients end with this, before the broker does."""
     admin = AdminClient({"bootstrap.servers": str(broker.address)})
     servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the controller")
-    admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result(120)
+    servers.create_topics(admin, [NewTopic("orders", PARTITIONS, 1)])
     servers.wait_for(lambda: servers.in_sync(admin, "orders", 1), 120, "every partition")
     producer = Producer({"bootstrap.servers": str(broker.address), "acks": "all"})
     for partition in range(PARTITIONS):

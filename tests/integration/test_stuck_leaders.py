@@ -77,7 +77,7 @@ def restored_zk_controller():
             bootstrap = ",".join(str(broker.address) for broker in brokers.values())
             admin = AdminClient({"bootstrap.servers": bootstrap})
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "both brokers to know the controller")
-            admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
+            servers.create_topics(admin, [NewTopic(TOPIC, 1, 2)])
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
             stack.callback(client.close)

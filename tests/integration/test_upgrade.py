@@ -106,7 +106,7 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
         features = {"eligible.leader.replicas.version": 1, "group.version": 1}
         assert admin_bed.run("kafka_features", bootstrap_servers=[str(broker.address)], features=features)["changed"]
         admin = AdminClient({"bootstrap.servers": str(broker.address)})
-        admin.create_topics([NewTopic("t", 1, 1, config={"min.insync.replicas": "1"})])["t"].result(60)
+        servers.create_topics(admin, [NewTopic("t", 1, 1, config={"min.insync.replicas": "1"})])
         changed(both, new)
         done = plan("versions", "4.1.1", nodes(), [broker], **at)
         assert done["needed"] == "" and done["metadata_version"] == 0, done

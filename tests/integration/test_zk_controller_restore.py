@@ -41,7 +41,7 @@ def under_kraft(name, restarts=0):
         ) as second:
             admin = AdminClient({"bootstrap.servers": f"{first.address},{second.address}"})
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "both brokers to know the controller")
-            admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
+            servers.create_topics(admin, [NewTopic(TOPIC, 1, 2)])
             servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
@@ -82,7 +82,7 @@ def create_topic(client, admin, topic):
 
     def created():
         with contextlib.suppress(KafkaException):
-            admin.list_topics(timeout=10)  # refreshes the client's controller
+            servers.metadata(admin)  # refreshes the client's controller
             # the broker responds once the topic has leaders, which may never happen
             admin.create_topics([NewTopic(topic, 1, 2)], request_timeout=10)[topic].result(20)
         return client.exists(znodes.topic_path(topic))

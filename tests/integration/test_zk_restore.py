@@ -96,8 +96,7 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
             servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "two brokers and a controller")
-            for future in admin.create_topics(topics).values():
-                future.result(60)
+            servers.create_topics(admin, topics)
             threads = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
             resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[threads])
             admin.incremental_alter_configs([resource])[resource].result(60)
@@ -117,7 +116,7 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             first.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
             admin.create_partitions([NewPartitions("late", 2)])["late"].result(60)
-            admin.create_topics([NewTopic("newest", 2, 2)])["newest"].result(60)
+            servers.create_topics(admin, [NewTopic("newest", 2, 2)])
             servers.wait_for(
                 lambda: servers.in_sync(admin, "newest", 2) and servers.in_sync(admin, "late", 2),
                 30,

@@ -9,13 +9,13 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import argument_specs
 
-from tools import checks, messages, reference, role_specs
+from tools import checks, messages, reference
 from tools.checkout import checkout_files
+from tools.yaml_files import read_yaml
 
 ROOT = reference.ROOT
 PLUGINS_ASKED = re.compile(r"\bquorumshift_\w+")
@@ -56,13 +56,16 @@ def of_contributors() -> list[Path]:
 
 
 def defaults() -> dict:
-    return yaml.safe_load((ROOT / "roles" / "quorumshift" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    return read_yaml(ROOT / "roles" / "quorumshift" / "defaults" / "main.yml")
 
 
 def documented() -> dict[str, dict]:
     """Options of all entry points of the role quorumshift, by name; of shared variables, those at their home."""
     entry_points = reference.specs("quorumshift").values()
-    return {**{name: spec for entry in entry_points for name, spec in entry["options"].items()}, **role_specs.home()}
+    return {
+        **{name: spec for entry in entry_points for name, spec in entry["options"].items()},
+        **reference.shared_variables(),
+    }
 
 
 # Tables -----------------------------------------------------------------------------------------------------------
@@ -108,7 +111,9 @@ def test_every_variable_is_documented_and_every_documented_one_exists():
 
 
 def test_documented_defaults_are_the_defaults():
-    assert {name: spec["default"] for name, spec in role_specs.home().items() if "default" in spec} == defaults()
+    assert {
+        name: spec["default"] for name, spec in reference.shared_variables().items() if "default" in spec
+    } == defaults()
 
 
 def test_connection_options_are_those_of_the_modules():
@@ -141,7 +146,7 @@ def test_documents_name_no_variable_that_does_not_exist():
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_documents_need_no_file_that_the_tarball_lacks(path):
-    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
+    ignored = read_yaml(ROOT / "galaxy.yml")["build_ignore"]
     text = path.read_text(encoding="utf-8")
     for name in (pattern for pattern in ignored if not pattern.startswith((".", "*"))):
         assert not re.search(rf"\]\((\.\./)*{re.escape(name)}\b", text), f"a link to {name}"

@@ -10,13 +10,13 @@ import re
 import subprocess
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 
 from tools import messages
+from tools.yaml_files import parse_yaml
 
 ENTRIES = {entry.id: entry for area in messages.areas() for entry in area.entries}
 
@@ -56,7 +56,7 @@ def test_each_preflight_check_has_an_id_of_its_own():
 def test_an_id_is_in_a_text_once_and_at_its_end(texts):
     """`texts` are read from literals, so this is true of each of them in the code."""
     for path in messages.sources():
-        for _node, template in messages._templates(ast.parse(path.read_text(encoding="utf-8"))):
+        for _node, template in messages.templates_of(path):
             if message_ids.find_ids(template) and "\n" not in template:
                 assert re.search(r"\(QS-[A-Z]+-\d{3}\)$", template), f"{path}: {template}"
                 assert len(message_ids.find_ids(template)) == 1, f"{path}: {template}"
@@ -113,7 +113,7 @@ TASKS = """
 
 
 def test_messages_of_tasks_are_collected_from_plays_and_blocks():
-    assert list(messages.task_messages(yaml.safe_load(TASKS))) == ["one is {{ x }}", "two failed", "three"]
+    assert list(messages.task_messages(parse_yaml(TASKS))) == ["one is {{ x }}", "two failed", "three"]
 
 
 def test_texts_are_of_playbooks_roles_modules_and_spark(texts):

@@ -74,7 +74,7 @@ def ids(facts, *hosts):
 def test_a_healthy_broker_is_admitted_by_a_token_of_its_own():
     facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
     result = admit(facts)
-    assert result["done"] and result["gate_token"]["hosts"] == {"b1": facts["nodes"]["b1"]["node_id"]}
+    assert result["done"] and result["gate_token"]["hosts"] == {"b1": f"broker-{facts['nodes']['b1']['node_id']}"}
     assert result["gate_token"]["only_start"] is False
 
 
@@ -367,7 +367,9 @@ def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):
     facts = recorded.facts("zk")
     result = plain(facts, "b1", "b2", monkeypatch=monkeypatch)
     assert result["done"] and result["gate_token"]["gate"] == "restart"
-    assert result["gate_token"]["hosts"] == dict(zip(("b1", "b2"), ids(facts, "b1", "b2")))
+    assert result["gate_token"]["hosts"] == {
+        host: f"broker-{number}" for host, number in zip(("b1", "b2"), ids(facts, "b1", "b2"))
+    }
 
 
 def test_no_batch_is_stopped_while_a_reassignment_is_in_flight(monkeypatch):

@@ -14,8 +14,9 @@ from tests import modules
 GATES = {"node_restart": "before_kraft", "controller_wipe": gates.BROKERS_PLAIN}
 
 
-def run(module, tmp_path, boot_id, age_s):
-    token = {"gate": GATES[module], "cluster_id": "cluster", "run": "r", "hosts": {"b2": 2}}
+def run(module, tmp_path, boot_id, age_s, admitted=""):
+    role = "controller" if module == "controller_wipe" else "broker"
+    token = {"gate": GATES[module], "cluster_id": "cluster", "run": "r", "hosts": {"b2": admitted or f"{role}-2"}}
     given = {
         **{
             "run": "r",
@@ -30,10 +31,12 @@ def run(module, tmp_path, boot_id, age_s):
     }
     if module == "controller_wipe":
         given = {
-            key: given[key] for key in ("run", "host", "cluster_id", "state_dir", "service", "config_file", "log_dir")
+            key: given[key]
+            for key in ("run", "host", "cluster_id", "state_dir", "service", "config_file", "log_dir", "node_id")
         } | {"gate_token": given["gate_token"]}
     else:
         del given["log_dir"]
+        given["role"] = role
     return modules.run(module, **given)
 
 
@@ -55,3 +58,17 @@ def test_an_old_token_is_refused_before_anything_is_changed(module, tmp_path, bo
 def test_a_fresh_token_is_accepted(module, tmp_path):
     result = run(module, tmp_path, clock.read()["boot_id"], 1)
     assert "outcome" not in result and "gate token" not in result["msg"], result
+
+
+@pytest.mark.parametrize(("module", "other"), [("node_restart", "controller-2"), ("controller_wipe", "broker-2")])
+def test_the_token_of_another_node_of_the_host_is_refused(module, other, tmp_path):
+    result = run(module, tmp_path, clock.read()["boot_id"], 1, other)
+    assert result["failed"] and f"the gate token is of b2 with node {other}" in result["msg"], result
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_properties_file_of_another_node_of_the_host_is_refused(tmp_path):
+    (tmp_path / "server.properties").write_text("node.id=2\nprocess.roles=controller\n")
+    result = run("node_restart", tmp_path, clock.read()["boot_id"], 1)
+    assert result["failed"] and "is of controller-2, the run means broker-2" in result["msg"], result
+    assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]

@@ -68,7 +68,7 @@ class Node:
         else:
             self.install(self.home, OLD)
         self.state_dir = directory / "state"
-        lock = os.path.join(host_state.make_directory(str(self.state_dir), "cluster"), host_state.RUN_LOCK)
+        lock = os.path.join(host_state.make_node_directory(self.spec()), host_state.RUN_LOCK)
         host_state.write_json(lock, {"number": 1, "run": "r", "closed": False})
 
     def install(self, home, version, broken=False):
@@ -140,12 +140,13 @@ class Node:
 
     @property
     def record(self):
-        return restart_record.read(str(self.state_dir / "cluster"))
+        return restart_record.read(str(self.state_dir / "cluster" / "broker-2"))
 
     def spec(self, **more):
         given = {
             "id": f"r/{time.monotonic()}",
             "run": "r",
+            "role": "broker",
             "node_id": 2,
             "cluster_id": "cluster",
             "kind": "upgrade_broker",
@@ -173,7 +174,7 @@ class Node:
 
     def ended(self):
         """Wait until the worker has ended or is gone; return the record."""
-        until(lambda: not host_state.is_held(str(self.state_dir / "cluster")))
+        until(lambda: not host_state.is_held(str(self.state_dir / "cluster" / "broker-2")))
         return self.record
 
     def steps(self):
@@ -410,13 +411,37 @@ def test_the_repair_of_a_lost_restart_with_another_file_gives_the_earlier_one_ba
     assert record["outcome"] == "reverted" and node.file.read_text() == before and node.mode() == "zk"
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_repair_takes_the_kept_file_from_the_nodes_own_directory(made, killed, kept):
+    """The record of an earlier version names a file in the directory of the host, from which an operator moved it."""
+    node = made()
+    before = node.file.read_text()
+    script = "import sys\nif 'z9' in open(sys.argv[3]).read(): sys.exit(1)\n"
+    (node.directory / f"kafka-{OLD}" / "bin" / "node.py").write_text(script + _NODE)
+    lives = killed("start")
+    restart_worker.begin(node.spec(kind="zk_connect", changes={"zookeeper.connect": "z9:2181"}, release=None))
+    record = node.ended()
+    lives()
+    directory = node.state_dir / "cluster" / "broker-2"
+    file = pathlib.Path(record["earlier"]["file"])
+    assert file.parent == directory / "configs"
+    earlier = {**record["earlier"], "file": str(node.state_dir / "cluster" / "configs" / file.name)}
+    host_state.write_json(str(directory / "restart.json"), {**record, "earlier": earlier})
+    if not kept:
+        file.unlink()
+    changed, record = node.file.read_text(), node.finish()
+    assert record["outcome"] == ("reverted" if kept else "failed"), record
+    assert node.file.read_text() == (before if kept else changed)
+    assert kept or f"its earlier properties file {file} is missing" in record["message"]
+
+
 def test_a_restart_of_a_migration_never_reverts_to_what_an_upgrade_had(made, killed):
     """Its own rules say whether the earlier mode is safe."""
     node = made()
     lives = killed("start")
     node.upgrade()
     lives()
-    directory = str(node.state_dir / "cluster")
+    directory = str(node.state_dir / "cluster" / "broker-2")
     assert auto_revert.find_left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
     for kind in [kind_row.name for kind_row in transitions.KINDS.values() if not kind_row.is_plain]:
         assert auto_revert.find_left(node.spec(kind=kind), directory) == auto_revert.Earlier()

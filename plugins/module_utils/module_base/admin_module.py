@@ -47,18 +47,21 @@ class AdminModule(AnsibleModule):
             if self._changes:
                 self._require_no_other_run(admin.cluster_id)
             result = work(admin, connections)
-        except run_lock_file.RunLockError as error:
+        except (run_lock_file.RunLockError, host_state.OldLayoutError) as error:
             self.fail_json(msg=f"{error}. Nothing was changed")
         except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
             self.fail_json(msg=mask(str(error)))
         self.exit_json(**{"changed": False, **result})
 
     def _require_no_other_run(self, cluster_id: str) -> None:
-        """Raise RunLockError where this host keeps the open run lock of another run."""
-        state_dir, run = self.params["state_dir"], self.params["run"]
-        lock = run_lock_file.read(host_state.path_of(state_dir, cluster_id)) or {}
-        # the probe host need not be a host of the cluster, and then has no lock
-        run_lock_file.allow(state_dir, cluster_id, run if run and lock.get("run") == run else None)
+        """Raise an error where a node of this host keeps the open run lock of another run. The probe host need not be a
+        host of the cluster, and then has no lock.
+
+        A run shows in check mode what it would change before it takes the lock, perhaps that of a run that was killed.
+        """
+        if self.check_mode and self.params["run"]:
+            return
+        run_lock_file.require_no_other_run(self.params["state_dir"], cluster_id, self.params["run"])
 
 
 def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:

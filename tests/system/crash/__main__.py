@@ -14,11 +14,8 @@ procedure needs, and the clients must have lost nothing. The results are in buil
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -29,21 +26,18 @@ from typing import Any
 import jsonschema
 
 from tests.system import testbed
-from tests.system.crash import points, procedures
+from tests.system.crash import killed_run, points, procedures
 from tests.system.demo import screen
 from tests.system.demo.observers import ObserverError, Observers
 from tests.system.demo.verdict import collect
-from tests.system.testbed import control_process
 from tests.system.testbed.inventory import TestbedInventory
 from tests.system.testbed.layout import INVENTORY, ROOT
 
 DIRECTORY = ROOT / "build" / "crash-tests" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
-RUN_LIMIT_S = 900
 # Seconds after the run has printed the phase; before that it only reads. A run needs about 12 s to reach the point
 # where the last one ended, so six such moments cover about a third of a migration.
 MOMENTS_S = (0.5, 35.0)
-POLL_S = 0.1
 # With one fork the records come one after the other, so each can be hit.
 ONE_FORK = ("--forks", "1")
 SETTINGS = [
@@ -52,7 +46,6 @@ SETTINGS = [
     *("-e", "quorumshift_probe_timeout=15"),
     *("-e", "quorumshift_verify=false"),
 ]
-_PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
 
 
 class CrashTests:
@@ -71,7 +64,8 @@ class CrashTests:
         if self.procedure is procedures.ROLLBACK:
             print("first playbooks/migrate.yml to dual_write", flush=True)
             command = ["ansible-playbook", "-i", str(INVENTORY), procedures.MIGRATION.playbook, *SETTINGS]
-            given = {"cwd": ROOT, "env": _environment(), "stdin": subprocess.DEVNULL, "timeout": RUN_LIMIT_S}
+            given = {"cwd": ROOT, "env": killed_run.environment(), "stdin": subprocess.DEVNULL}
+            given["timeout"] = killed_run.LIMIT_S
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **given)
         self.observers.begin(changes=False)
         token: list[str] = []
@@ -103,10 +97,7 @@ class CrashTests:
         given += [part for name, value in self.procedure.options.items() for part in ("-e", f"{name}={value}")]
         left = sorted(set(self.wanted) - set(self.hit()))
         (DIRECTORY / "pending").write_text("".join(f"{point}\n" for point in left), encoding="utf-8")
-        marked = control_process.mark()
         environment = {
-            **_environment(),
-            **marked,
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "crash_at_point",
             "CRASH_TESTS_PENDING": str(DIRECTORY / "pending"),
@@ -114,26 +105,8 @@ class CrashTests:
         }
         begun, hits = time.time(), len(self.hit())
         moment = self.moments[0] if self.moments else None
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                [
-                    "ansible-playbook",
-                    "-i",
-                    str(INVENTORY),
-                    self.procedure.playbook,
-                    *SETTINGS,
-                    *(() if moment else ONE_FORK),
-                    *given,
-                ],
-                **{"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out},
-                start_new_session=True,
-            )
-            try:
-                _wait(process, log, moment)
-            finally:
-                control_process.kill(marked)  # also the workers that a crash point has left
-                _kill(process.pid)
-            code = process.wait()
+        arguments = [self.procedure.playbook, *SETTINGS, *(() if moment else ONE_FORK), *given]
+        code = killed_run.play(arguments, log, environment, moment)
         output = log.read_text(encoding="utf-8", errors="replace")
         killed = code == -signal.SIGKILL
         at = None
@@ -143,8 +116,8 @@ class CrashTests:
             at = f"{self.moments.pop(0):.1f} s after the phase was printed"
         elif killed:
             at = "at the limit"
-            self.problems.append(f"run {number} did not end within {RUN_LIMIT_S} s, see {log.name}")
-        phases = _PHASE.findall(output)
+            self.problems.append(f"run {number} did not end within {killed_run.LIMIT_S} s, see {log.name}")
+        phases = killed_run.PHASE.findall(output)
         return output, {
             **{"number": number, "crash": at, "from": phases[0] if phases else "unknown", "exit_code": code},
             **{"at": round(begun, 3), "seconds": round(time.time() - begun, 1), "log": log.name},
@@ -190,26 +163,6 @@ class CrashTests:
             "clients": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
             "runs": self.rows,
         }
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment of every run."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "ANSIBLE_NOCOLOR": "1"}
-
-
-def _wait(process: subprocess.Popen, log: Path, moment: float | None) -> None:
-    """Wait until the run ends, or until its moment or its limit."""
-    limit = time.monotonic() + RUN_LIMIT_S
-    while process.poll() is None and time.monotonic() < limit:
-        if moment and _PHASE.search(log.read_text(encoding="utf-8", errors="replace")):
-            limit, moment = min(limit, time.monotonic() + moment), None
-        time.sleep(POLL_S)
-
-
-def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def main(arguments: list[str]) -> int:

@@ -42,7 +42,7 @@ from tests.system.testbed.running import Testbed
 from tests.system.testbed.waiting import nth, wait_for
 
 FACTS = ROOT / "tests" / "unit" / "fixtures" / "facts"
-CONFIGS = "/var/lib/quorumshift/*/configs"
+CONFIGS = "/var/lib/quorumshift/*/*/configs"
 # One topic of each replication factor and the first ones by name; only the fixture `zk` has all topics.
 KEPT_TOPICS = 6
 

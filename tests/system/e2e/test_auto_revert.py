@@ -51,7 +51,7 @@ def roll(testbed, *wanted, down=1, extra=None, **options):
 
 
 def node_restart(testbed, host):
-    return json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json"))
+    return json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/*/restart.json"))
 
 
 def properties_of(testbed, host):

@@ -67,7 +67,7 @@ def test_the_worker_finishes_a_restart_after_the_control_process_is_killed(fresh
     assert ran.code < 0, ran.text
     host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
-    record = "cat /var/lib/quorumshift/*/restart.json"
+    record = "cat /var/lib/quorumshift/*/*/restart.json"
     wait_for(lambda: '"outcome": "done"' in fresh.run(host, record), 120, "the end of the restart")
     fresh.wait_in_sync()
     assert "brokers_joining" in status(fresh)
@@ -96,7 +96,7 @@ def test_the_next_run_compares_the_initial_copy_before_it_stops_a_broker(fresh):
 
 def test_torn_missing_and_wrong_journals_are_reported_and_ignored(fresh):
     """The next runs succeed with these journals."""
-    journal = "/var/lib/quorumshift/*/journal.jsonl"
+    journal = "/var/lib/quorumshift/*/*/journal.jsonl"
     moved = next(host for host in fresh.brokers if '"mode": "kraft"' in fresh.run(host, f"tail -n 1 {journal}"))
     missing = next(host for host in fresh.brokers if host != moved)
     torn = fresh.controllers[0]

@@ -11,7 +11,7 @@ import subprocess
 
 from tests.system.testbed.waiting import wait_for
 
-RECORD = "cat /var/lib/quorumshift/*/restart.json 2>/dev/null || echo '{}'"
+RECORD = "cat /var/lib/quorumshift/*/*/restart.json 2>/dev/null || echo '{}'"
 
 
 def test_logind_kills_what_a_login_leaves_running(fresh):

@@ -142,7 +142,7 @@ def test_a_restore_loses_nothing(fresh, clients, inventory):
 def test_brokers_have_their_old_files_and_controllers_stay_down(fresh):
     for host in fresh.brokers:
         name = "/etc/kafka/server.properties"
-        saved = f"/var/lib/quorumshift/*/configs/{name.rpartition('/')[2]}.before-zk_migration"
+        saved = f"/var/lib/quorumshift/*/*/configs/{name.rpartition('/')[2]}.before-zk_migration"
         fresh.run(host, f"cmp {name} {saved}")
     for host in fresh.controllers:
         fresh.run(host, "systemctl start kafka-controller")

@@ -23,12 +23,12 @@ STOPS = " stops\n"
 def run_locks(testbed):
     """Return each host's run lock."""
     hosts = [*testbed.brokers, *testbed.controllers]
-    return dict(zip(hosts, map(json.loads, testbed.on_each(hosts, "cat /var/lib/quorumshift/*/run_lock.json"))))
+    return dict(zip(hosts, map(json.loads, testbed.on_each(hosts, "cat /var/lib/quorumshift/*/*/run_lock.json"))))
 
 
 def journal(testbed, host):
     """Return the events of a host's journal."""
-    return [json.loads(line) for line in testbed.run(host, "cat /var/lib/quorumshift/*/journal.jsonl").splitlines()]
+    return [json.loads(line) for line in testbed.run(host, "cat /var/lib/quorumshift/*/*/journal.jsonl").splitlines()]
 
 
 def holder(ran):

@@ -83,7 +83,7 @@ def test_a_client_without_a_certificate_cannot_connect(controllers):
 def test_restarts_of_controllers_succeeded_without_a_certificate(testbed):
     """The worker has no certificate for the controller's only listener; other signs show that the controller is up."""
     for host in testbed.controllers:
-        restart = json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json"))
+        restart = json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/*/restart.json"))
         assert [restart[key] for key in ("kind", "mode", "outcome")] == ["controller_final", "controller_final", "done"]
         times = restart["times"]
         assert times["stopped_at"] < times["answered_at"] < times["registered_at"]

@@ -30,7 +30,7 @@ def roll(testbed, host, at):
 
 
 def node_restart(testbed, host):
-    return json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json 2>/dev/null || echo '{}'"))
+    return json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/*/restart.json 2>/dev/null || echo '{}'"))
 
 
 def processes(testbed):

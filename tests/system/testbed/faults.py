@@ -38,7 +38,7 @@ _RESTART = """
 import glob, json, os, signal, time
 def record():
     try:
-        return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/restart.json"))[0]))
+        return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/*/restart.json"))[0]))
     except (IndexError, ValueError):
         return {"steps": [], "id": None}
 def reached(name):
@@ -53,7 +53,7 @@ while True:
         break
     time.sleep(0.002)
 time.sleep(%(after)r)
-lock = glob.glob("/var/lib/quorumshift/*/lock")[0]
+lock = glob.glob("/var/lib/quorumshift/*/*/lock")[0]
 for pid in filter(str.isdigit, os.listdir("/proc")):
     try:
         held = [os.readlink("/proc/%%s/fd/%%s" %% (pid, fd)) for fd in os.listdir("/proc/%%s/fd" %% pid)]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -18,8 +19,8 @@ LOCK = {"number": 1, "run": "r1", "direction": "restart", "target": None, "user"
 class Module(admin_module.AdminModule):
     """The rule alone."""
 
-    def __init__(self, state_dir, run):
-        self.params = {"state_dir": str(state_dir), "run": run}
+    def __init__(self, state_dir, run, check_mode=False):
+        self.params, self.check_mode = {"state_dir": str(state_dir), "run": run}, check_mode
 
 
 @pytest.mark.parametrize(
@@ -39,11 +40,40 @@ class Module(admin_module.AdminModule):
 )
 def test_who_may_change_the_cluster(tmp_path, lock, run, said):
     if lock is not None:
-        (tmp_path / CLUSTER).mkdir()
+        node = tmp_path / CLUSTER / "broker-1"
+        node.mkdir(parents=True)
         text = lock if isinstance(lock, str) else json.dumps({**LOCK, **lock})
-        (tmp_path / CLUSTER / "run_lock.json").write_text(text)
+        (node / "run_lock.json").write_text(text)
     if said is None:
         Module(tmp_path, run)._require_no_other_run(CLUSTER)
         return
     with pytest.raises(run_lock_file.RunLockError, match=said):
+        Module(tmp_path, run)._require_no_other_run(CLUSTER)
+
+
+@pytest.mark.parametrize(("run", "refused"), [("r2", False), (None, True)])
+def test_a_run_plans_before_it_takes_the_lock_of_a_killed_run(tmp_path, run, refused):
+    node = tmp_path / CLUSTER / "broker-1"
+    node.mkdir(parents=True)
+    (node / "run_lock.json").write_text(json.dumps({**LOCK, "closed": False}))
+    with pytest.raises(run_lock_file.RunLockError) if refused else contextlib.nullcontext():
+        Module(tmp_path, run, check_mode=True)._require_no_other_run(CLUSTER)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("run", [None, "r0", "r1", "r2"])
+def test_the_newest_lock_of_the_nodes_of_a_host_decides(tmp_path, closed, run):
+    """A run that was killed left the lock of a node open that the next run excluded."""
+    locks = {
+        "broker-1": {**LOCK, "run": "r0", "closed": False},
+        "broker-2": {**LOCK, "number": 2, "closed": closed},
+        "controller-3000": {**LOCK, "number": 2, "closed": False},
+    }
+    for key, lock in locks.items():
+        (tmp_path / CLUSTER / key).mkdir(parents=True)
+        (tmp_path / CLUSTER / key / "run_lock.json").write_text(json.dumps(lock))
+    if closed is not (run == "r1"):
+        Module(tmp_path, run)._require_no_other_run(CLUSTER)
+        return
+    with pytest.raises(run_lock_file.RunLockError, match="is locked by run r1"):
         Module(tmp_path, run)._require_no_other_run(CLUSTER)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, NamedTuple
 
 import pytest
-import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import inputs
+
+from tools.yaml_files import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTION = "quorumshift.kafka."
@@ -50,7 +52,7 @@ class Module(NamedTuple):
 def module(name: str) -> Module:
     source = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.modules.{name}")
     texts = (source.DOCUMENTATION, source.EXAMPLES, source.RETURN)
-    return Module(name, *(yaml.safe_load(text) or {} for text in texts))
+    return Module(name, *(parse_yaml(text) or {} for text in texts))
 
 
 NAMES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
@@ -62,7 +64,7 @@ def fragments(docs: Mapping[str, Any]) -> Iterator[dict]:
     for name in docs.get("extends_documentation_fragment", []):
         file, _dot, part = name.removeprefix(COLLECTION).partition(".")
         source = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.doc_fragments.{file}")
-        yield yaml.safe_load(getattr(source.ModuleDocFragment, (part or "documentation").upper()))
+        yield parse_yaml(getattr(source.ModuleDocFragment, (part or "documentation").upper()))
 
 
 def whole(name: str, key: str) -> list:
@@ -118,11 +120,10 @@ def filled_by_action(name: str) -> set[str]:
     """Return the options that the action plugin of this name fills in, and those that it makes."""
     if not (ROOT / "plugins" / "action" / f"{name}.py").exists():
         return set()
-    source = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}")
     docs = module(name).docs
     options = {key: entry for part in (docs, *fragments(docs)) for key, entry in part.get("options", {}).items()}
     made = {key for key, entry in options.items() if "action plugin" in " ".join(_sentences(entry["description"]))}
-    return made | set(source.ActionModule.FILLS)
+    return made | set(inputs.find(name).fills)
 
 
 def valued(value: Any, spec: Mapping[str, Any]) -> Any:

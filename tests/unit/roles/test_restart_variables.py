@@ -6,16 +6,12 @@ whatever waits."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
-import yaml
 
-from tools import role_specs
+from tests.playbook import play
+from tools.checkout import ROOT
+from tools.yaml_files import read_yaml
 
-ROOT = role_specs.ROOT
 TASKS = ROOT / "roles" / "restart" / "tasks"
 TIME = """
 - hosts: localhost
@@ -28,46 +24,20 @@ TIME = """
 """
 
 
-def play(path, *words):
-    done = subprocess.run(
-        [
-            os.path.join(os.path.dirname(sys.executable), "ansible-playbook"),
-            "-i",
-            "localhost,",
-            "-c",
-            "local",
-            path,
-            *words,
-        ],
-        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"), "ANSIBLE_LOCALHOST_WARNING": "false"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.returncode, " ".join(done.stdout.split())
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("restart_roles=contoller", "restart_roles: 'contoller': no such choice. Did you mean controller?"),
-        ('{"restart_roles": []}', "restart_roles is empty. Use broker or controller, or leave it out."),
-        ("restart_pace_s=1m", "restart_pace_s: '1m': not of type int."),
-        ("restart_concurency=2", "no variable of this collection has this name. Did you mean restart_concurrency?"),
-    ],
-)
-def test_a_wrong_value_stops_the_run_before_it_begins(given, said):
-    code, output = play(str(ROOT / "playbooks" / "restart.yml"), "-e", given)
-    assert code != 0 and said in output and "Read every node" not in output, output
+def test_a_wrong_value_stops_the_run_before_it_begins(tmp_path):
+    """tests/integration/mistakes.py has a wrong choice, a wrong type and a wrong name in this playbook."""
+    done = play(tmp_path, ROOT / "playbooks" / "restart.yml", "-e", '{"restart_roles": []}')
+    output = " ".join(done.stdout.split())
+    said = "restart_roles is empty. Use broker or controller, or leave it out."
+    assert done.returncode != 0 and said in output and "Read every node" not in output, output
 
 
 @pytest.mark.parametrize(("total", "begins"), [("50", False), ("3600", True)])
 def test_no_batch_begins_once_the_time_is_over(tmp_path, total, begins):
     (tmp_path / "play.yml").write_text(TIME)
-    code, output = play(str(tmp_path / "play.yml"), "-e", f"total={total}")
-    assert (code == 0) == begins and ("a batch may begin" in output) == begins, output
+    done = play(tmp_path, tmp_path / "play.yml", "-e", f"total={total}")
+    output = " ".join(done.stdout.split())
+    assert (done.returncode == 0) == begins and ("a batch may begin" in output) == begins, output
     assert begins or f"and restart_total_s is {total}. No further node is stopped" in output
 
 
@@ -78,7 +48,7 @@ def waits(task):
 
 
 def test_the_time_is_checked_between_the_last_wait_and_a_restart():
-    listed = yaml.safe_load((TASKS / "restart.yml").read_text(encoding="utf-8"))
+    listed = read_yaml(TASKS / "restart.yml")
     (at,) = (at for at, task in enumerate(listed) if "gate_token" in (task.get("quorumshift.kafka.node_restart") or {}))
     checked = max(place for place in range(at) if listed[place].get("ansible.builtin.import_tasks") == "time_left.yml")
     assert not any(waits(task) for task in listed[checked:at]) and any(waits(task) for task in listed[:checked])
@@ -88,7 +58,7 @@ def test_the_rule_that_stops_a_node_exists_once():
     tasks = [
         ("/".join(path.parts[-3::2]), task)
         for path in sorted((ROOT / "roles").glob("*/tasks/*.yml"))
-        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+        for task in read_yaml(path)
     ]
     admits = [name for name, task in tasks if waits(task) and "quorumshift.kafka.rolling_restart" in task]
     restarts = {
@@ -101,7 +71,7 @@ def test_the_rule_that_stops_a_node_exists_once():
 
 
 def test_a_run_ends_well_only_in_a_healthy_cluster_though_no_batch_was_left():
-    plays = yaml.safe_load((ROOT / "playbooks" / "parts" / "restart_nodes.yml").read_text(encoding="utf-8"))
+    plays = read_yaml(ROOT / "playbooks" / "parts" / "restart_nodes.yml")
     (settles,) = [
         settling_play["vars"] for settling_play in plays if settling_play["vars"].get("step_tasks") == "settled"
     ]

@@ -9,18 +9,12 @@ rescue runs, and nothing names a reason.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-import yaml
 
-from tools import role_specs
-from tools.checkout import checkout_files
+from tests.playbook import play
+from tools.checkout import ROOT, checkout_files
+from tools.yaml_files import read_yaml
 
-ROOT = role_specs.ROOT
 VERIFY = [name for name in checkout_files() if name.startswith("roles/verify/tasks/")]
 PLAY = """
 - hosts: localhost
@@ -50,20 +44,20 @@ def tasks(listed):
 
 @pytest.mark.parametrize("name", VERIFY)
 def test_a_task_that_ignores_a_lost_host_switches_any_errors_fatal_off(name):
-    for task in tasks(yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))):
+    for task in tasks(read_yaml(ROOT / name)):
         assert not task.get("ignore_unreachable") or task.get("any_errors_fatal") is False, task["name"]
 
 
 def test_the_rescue_of_a_step_always_fails():
     """A condition of the block would be asked again for the rescue, after the step may have changed it."""
-    (play,) = yaml.safe_load((ROOT / "playbooks/parts/step.yml").read_text(encoding="utf-8"))
+    (play,) = read_yaml(ROOT / "playbooks/parts/step.yml")
     (block,) = play["tasks"]
     last = block["rescue"][-1]
     assert "ansible.builtin.fail" in last and "when" not in last and "when" not in block
 
 
 def test_the_condition_of_a_step_is_asked_once():
-    (play,) = yaml.safe_load((ROOT / "playbooks/parts/step.yml").read_text(encoding="utf-8"))
+    (play,) = read_yaml(ROOT / "playbooks/parts/step.yml")
     begin, *others = play["tasks"][0]["block"]
     assert "step_when" in begin["when"] and begin["register"] == "step_begun"
     assert [task["when"] for task in others] == ["step_begun is not skipped"] * len(others)
@@ -71,7 +65,7 @@ def test_the_condition_of_a_step_is_asked_once():
 
 def test_no_block_with_a_rescue_has_a_condition():
     paths = [*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/**/*.yml")]
-    found = [task for path in paths for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    found = [task for path in paths for task in tasks(read_yaml(path))]
     listed = [inner for task in found for inner in (task, *tasks(task.get("tasks", ())))]
     assert len(listed) > 400 and not [task for task in listed if "rescue" in task and "when" in task]
 
@@ -83,13 +77,5 @@ def test_ansible_goes_on_after_a_lost_host_only_without_any_errors_fatal(tmp_pat
     (tmp_path / "hosts").write_text(
         "localhost ansible_connection=local\ngone ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh\n"
     )
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts", "play.yml"],
-        cwd=tmp_path,
-        env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"), "ANSIBLE_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert f'"msg": "{said}"' in done.stdout, done.stdout + done.stderr
+    done = play(tmp_path, tmp_path / "play.yml")
+    assert f'"msg": "{said}"' in done.stdout, done.stdout

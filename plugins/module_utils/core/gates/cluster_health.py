@@ -174,7 +174,7 @@ def _find_degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: 
 
 def explain_acceptance(degraded: Mapping[str, Iterable[str]]) -> str:
     """Return the sentence that says how to accept what is degraded."""
-    return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} (QS-GATE-005)"
+    return f"to accept this state, add -e quorumshift_accept_degraded={token(degraded)} to the command (QS-GATE-005)"
 
 
 def token(degraded: Mapping[str, Iterable[str]]) -> str:

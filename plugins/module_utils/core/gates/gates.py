@@ -34,6 +34,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.p
     REVERTING,
     ZK,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Clock, ClusterFacts, NodeFacts, Quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import is_secret
@@ -260,8 +261,8 @@ def make_token(
 ) -> dict:
     """Return a gate token {gate, cluster_id, phase, run, digest, hosts, only_start, clocks}.
 
-    `hosts`: those that may be changed with it. A gate of a rolling restart has none: each admission names its host.
-    `only_start`: see core.migration.restart_token.
+    `hosts`: those whose node may be changed with it. A gate of a rolling restart has none: each admission names its
+    host. `only_start`: see core.migration.restart_token.
 
     `clocks`: {boot id: seconds since that boot}, the newest reading of each host's clock before the admission. Hosts
     that share a kernel share its clock.
@@ -277,15 +278,14 @@ def make_token(
         if clock.get("boot_id"):
             clocks[clock["boot_id"]] = max(clock["uptime_s"], clocks.get(clock["boot_id"], 0))
     common = {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
-    admitted = {host: facts["nodes"][host].get("node_id") for host in hosts}
+    nodes = {host: facts["nodes"][host] for host in hosts}
+    admitted = {host: node_key.node_key(node["role"], node.get("node_id")) for host, node in nodes.items()}
     return {**common, "hosts": admitted, "only_start": only_start, "clocks": clocks}
 
 
-def refusal(
-    kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, node_id: int | None = None
-) -> str | None:
+def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, key: str) -> str | None:
     """Return why a restart of this kind, or a controller's `wipe`, may not begin with the gate token given; None
-    when it may. `host`: this host's inventory name."""
+    when it may. `host`: this host's inventory name; `key`: of its node (core.run.node_key)."""
     wanted = BROKERS_PLAIN if kind == WIPE else transitions.KINDS[kind].gate
     if not given:
         return (
@@ -304,7 +304,7 @@ def refusal(
         )
     if given.get("run") != run:
         return f"the gate token is of run {given.get('run')}, this is run {run} (QS-RESTART-009)"
-    return restart_token.check_host(given, host, node_id)
+    return restart_token.check_host(given, host, key)
 
 
 def check_expiry(given: Mapping, clock: Clock) -> str | None:
@@ -328,12 +328,12 @@ def check_expiry(given: Mapping, clock: Clock) -> str | None:
 
 
 def rejection(
-    kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, node_id: int | None, clock: Clock
+    kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, key: str, clock: Clock
 ) -> dict[str, str]:
     """Return {} where this host accepts the gate token given for a restart of this kind or for `wipe`; otherwise {msg},
     and {outcome} as well where the token is too old and a new one may be asked for. Arguments as for `refusal` and
     `check_expiry`."""
-    refused = refusal(kind, given, cluster_id, run, host, node_id)
+    refused = refusal(kind, given, cluster_id, run, host, key)
     late = None if refused or given is None else check_expiry(given, clock)
     if late and not clock.get("error"):
         return {"msg": late, "outcome": EXPIRED}

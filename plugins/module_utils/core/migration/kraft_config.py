@@ -165,6 +165,14 @@ def mode_at_next_start(properties: Mapping[str, str]) -> str:
     return "zk_migration" if flag else "zk"
 
 
+def role_at_next_start(properties: Mapping[str, str]) -> str | None:
+    """Return the role of the node that these properties start, None where they start none or one with both roles."""
+    mode = mode_at_next_start(properties)
+    if mode in ("invalid", "combined"):
+        return None
+    return "controller" if mode.startswith("controller") else "broker"
+
+
 def own_id(properties: Mapping[str, str]) -> str | None:
     """Return the id in a broker's properties, `broker.id` or its synonym `node.id` (KafkaConfig.populateSynonyms);
     None where ZooKeeper generates it."""

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate token permits on one host: whether it names the host, and whether a running node may be stopped. Pure.
+"""What a gate token permits on one host: whether it names the node, and whether a running node may be stopped. Pure.
 
-A token's `hosts` is {inventory name: node id}. With `only_start` the cluster's health was not required, since the host
+A token's `hosts` is {inventory name: key of the node} (core.run.node_key), so that no token of a broker is one of the
+controller beside it. With `only_start` the cluster's health was not required, since the host
 itself reported that the node is down: the token permits its start, and no stop.
 """
 
 from __future__ import annotations
 
 from typing import Any, Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 
 
 def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
@@ -22,30 +25,32 @@ def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
     return state["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
 
 
-def check_host(token: Mapping, host: str, node_id: int | None) -> str | None:
-    """Return why a token does not admit this host; None when it does. `node_id`: None where the host has none."""
+def check_host(token: Mapping, host: str, key: str) -> str | None:
+    """Return why a token does not admit this node of this host; None when it does. `key`: of the node."""
     hosts = token.get("hosts") or {}
     if host not in hosts:
         return (
             f"the gate token is of {', '.join(sorted(hosts)) or 'no host'}, this host is {host}. Run "
             "again (QS-RESTART-009)"
         )
-    if node_id is not None and str(hosts[host]) != str(node_id):
+    if hosts[host] != key:
         return (
-            f"the gate token is of {host} with node id {hosts[host]}, this host has node id {node_id}. Check "
-            "quorumshift_node_id in the inventory, and the id in the properties file of this host (QS-RESTART-009)"
+            f"the gate token is of {host} with node {hosts[host]}, this is node {key}. Check quorumshift_node_id and "
+            "the groups of this host in the inventory, and the id in its properties file (QS-RESTART-009)"
         )
     return None
 
 
-def check_node(config_file: str, found: int | None, node_id: int) -> str | None:
-    """Return why a node is not the one that the run means; None when it is. `found`: its id on the host, None where it
-    has none yet."""
-    if found in (None, node_id):
+def check_node(config_file: str, found: tuple[str | None, int | None], role: str, node_id: int) -> str | None:
+    """Return why a node is not the one that the run means; None when it is. `found`: its role and its id on the host,
+    None where it has none yet."""
+    found_role, found_id = found
+    if found_role in (None, role) and found_id in (None, node_id):
         return None
     return (
-        f"{config_file} on this host is of node {found}, the run means node {node_id}. Check ansible_host and "
-        "quorumshift_node_id of this host in the inventory (QS-RESTART-009)"
+        f"{config_file} on this host is of {node_key.node_key(found_role or role, found_id)}, the run means "
+        f"{node_key.node_key(role, node_id)}. Check ansible_host, quorumshift_node_id and "
+        f"quorumshift_{role}_config_file of this host in the inventory (QS-RESTART-009)"
     )
 
 

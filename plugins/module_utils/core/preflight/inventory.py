@@ -11,12 +11,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import replicas
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, values_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import (
     Finding,
     format_names,
     quote_last_error,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts
 
 MOST_ID = 2**31 - 1
 
@@ -41,7 +42,9 @@ def groups(facts: Facts) -> Iterable[Finding]:
 
 
 def reached(facts: Facts) -> Iterable[Finding]:
-    """Yield each host that was not reached, and each properties file and service that was not found."""
+    """Yield each host that was not reached, each properties file and service that was not found, and the files of an
+    earlier version."""
+    yield from old_layout(facts.cluster)
     for host, node in sorted(facts.cluster["nodes"].items()):
         if not node.get("reached"):
             yield Finding(
@@ -79,6 +82,12 @@ def missing(host: str, node: NodeFacts) -> Iterable[Finding]:
         )
 
 
+def old_layout(cluster: ClusterFacts) -> Iterable[Finding]:
+    """Yield the files of an earlier version, which kept one set for each host. They stop every run."""
+    for host, (seen, do) in sorted(node_key.find_old_layout(cluster["nodes"], phase.cluster_id(cluster)).items()):
+        yield Finding(f"{host}: {seen}", do)
+
+
 def missing_directories(host: str, node: NodeFacts) -> Iterable[Finding]:
     """Yield the log directories that a broker lacks, or that cannot be read."""
     for directory in node.get("log_dirs") or []:
@@ -91,7 +100,7 @@ def missing_directories(host: str, node: NodeFacts) -> Iterable[Finding]:
 
 
 def same_hosts(facts: Facts) -> Iterable[Finding]:
-    """Yield the names that are one host: the tool would stop one node twice, and a host has one record of restarts."""
+    """Yield the names that are one host: the tool would stop one node twice, and would count one host as two."""
     by_host: dict[tuple, list[str]] = {}
     by_address: dict[str, list[str]] = {}
     for name, node in sorted(facts.cluster["nodes"].items()):

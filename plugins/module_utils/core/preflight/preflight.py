@@ -97,9 +97,7 @@ ALWAYS = (
     Check(
         "QS-CHECK-003", "reached", "Hosts and files", "blocks", "the facts of all hosts are needed", inventory.reached
     ),
-    Check(
-        "QS-CHECK-004", "same_hosts", "Names of one host", "blocks", "machine-id(5), host_state", inventory.same_hosts
-    ),
+    Check("QS-CHECK-004", "same_hosts", "Names of one host", "blocks", "machine-id(5)", inventory.same_hosts),
     Check(
         "QS-CHECK-005", "platform", "System and service manager", "blocks", "systemd-run(1), proc(5)", services.platform
     ),

@@ -96,7 +96,7 @@ def _explain_refusal(
 
 def explain_return(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
     """Return what to do on excluded hosts before they start again, as sentences. `excluded`: {host: {role, config_file,
-    state: the cluster's directory on it, log_dir of a controller}}."""
+    state: the node's directory on it, log_dir of a controller}}."""
     advice = []
     for host, node in sorted(excluded.items()):
         file = node["config_file"]

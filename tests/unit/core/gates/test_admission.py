@@ -154,5 +154,8 @@ def test_a_token_that_only_permits_a_start_permits_no_stop():
 
 
 def test_the_node_on_the_host_is_the_one_that_the_run_means():
-    assert restart_token.check_node("/etc/k", None, 2) is None and restart_token.check_node("/k", 2, 2) is None
-    assert restart_token.check_node("/etc/k", 5, 2).startswith("/etc/k on this host is of node 5, the run means node 2")
+    for found in ((None, None), ("broker", None), (None, 2), ("broker", 2)):
+        assert restart_token.check_node("/etc/k", found, "broker", 2) is None
+    for found, shown in ((("broker", 5), "broker-5"), (("controller", 2), "controller-2")):
+        refused = restart_token.check_node("/etc/k", found, "broker", 2)
+        assert refused.startswith(f"/etc/k on this host is of {shown}, the run means broker-2")

@@ -199,7 +199,10 @@ def test_a_token_accepts_exactly_the_degraded_partitions_that_it_is_for():
     *reasons, hint = cluster_health.troubles(degraded, {}, BROKERS, accepted=())
     assert reasons == ["1 partition under-replicated: a-0 (QS-GATE-005)"]
     token = hint.rpartition("=")[2].split()[0]
-    assert hint == f"to accept this state, add -e quorumshift_accept_degraded={token} (QS-GATE-005)" and len(token) == 6
+    assert (
+        hint == f"to accept this state, add -e quorumshift_accept_degraded={token} to the command (QS-GATE-005)"
+        and len(token) == 6
+    )
     assert cluster_health.troubles(degraded, {}, BROKERS, accepted=[token]) == []
     more = cluster_health.troubles(read(a=behind, b=behind), {}, BROKERS, accepted=[token])
     assert more[0] == "2 partitions under-replicated: a-0, b-0 (QS-GATE-005)" and token not in more[1]

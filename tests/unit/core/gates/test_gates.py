@@ -198,26 +198,28 @@ def test_digest_changes_with_gate_phase_and_processes_but_not_with_the_run():
 def test_restart_rejects_a_token_of_another_gate_cluster_or_run():
     given = gates.make_token("before_kraft", "hybrid", "run-1", recorded.facts("hybrid"), ["b1"])
     mine = given["cluster_id"]
-    assert gates.refusal("kraft", given, mine, "run-1", "b1", 1) is None
-    assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1", "b1")
-    assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1", "b1")
+    assert gates.refusal("kraft", given, mine, "run-1", "b1", "broker-1") is None
+    assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1", "b1", "broker-1")
+    assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1", "b1", "broker-1")
     assert "is of gate before_kraft, a restart of kind controller_final needs" in gates.refusal(
-        "controller_final", given, mine, "run-1", "b1"
+        "controller_final", given, mine, "run-1", "b1", "broker-1"
     )
-    assert f"is of cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1", "b1")
-    assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2", "b1")
+    assert f"is of cluster {mine}, this host belongs to other" in gates.refusal(
+        "kraft", given, "other", "run-1", "b1", "broker-1"
+    )
+    assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2", "b1", "broker-1")
 
 
 def test_restart_rejects_a_token_of_another_host_or_node():
     facts = recorded.facts("hybrid")
     given = gates.make_token("before_kraft", "hybrid", "r", facts, ["b1"])
     mine, number = given["cluster_id"], facts["nodes"]["b1"]["node_id"]
-    assert "is of b1, this host is b2. Run again" in gates.refusal("kraft", given, mine, "r", "b2", 2)
-    assert f"is of b1 with node id {number}, this host has node id 9" in gates.refusal(
-        "kraft", given, mine, "r", "b1", 9
-    )
+    assert "is of b1, this host is b2. Run again" in gates.refusal("kraft", given, mine, "r", "b2", "broker-2")
+    for other in ("broker-9", f"controller-{number}", "broker-?"):
+        refused = gates.refusal("kraft", given, mine, "r", "b1", other)
+        assert f"is of b1 with node broker-{number}, this is node {other}" in refused
     assert "is of no host" in gates.refusal(
-        "kraft", gates.make_token("before_kraft", "hybrid", "r", facts), mine, "r", "b1", number
+        "kraft", gates.make_token("before_kraft", "hybrid", "r", facts), mine, "r", "b1", f"broker-{number}"
     )
 
 
@@ -226,7 +228,9 @@ def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
     facts = recorded.facts("dual_write")
     for gate in (*gates.GATES, gates.RESTART, gates.BROKERS_PLAIN):
         given = gates.make_token(gate, "any", "run", facts, ["b1"])
-        refused = gates.refusal(kind, given, given["cluster_id"], "run", "b1")
+        refused = gates.refusal(
+            kind, given, given["cluster_id"], "run", "b1", f"broker-{facts['nodes']['b1']['node_id']}"
+        )
         assert (refused is None) == (gate == transitions.KINDS[kind].gate)
 
 
@@ -474,11 +478,11 @@ def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
     facts = recorded.facts("finalized")
     identity = (phase.cluster_id(facts), "r")
     token = gates.make_token(gates.RESTART, "finalized", "r", facts, ["b1", "b2"])
-    assert gates.refusal("restart_broker", token, *identity, "b1", 1) is None
-    assert gates.refusal("restart_broker", token, *identity, "b2", 2) is None
-    assert gates.refusal("restart_broker", token, *identity, "b3", 5).startswith("the gate token is of b1, b2")
-    assert "node id" in gates.refusal("restart_broker", token, *identity, "b1", 5)
+    assert gates.refusal("restart_broker", token, *identity, "b1", "broker-1") is None
+    assert gates.refusal("restart_broker", token, *identity, "b2", "broker-2") is None
+    assert gates.refusal("restart_broker", token, *identity, "b3", "broker-5").startswith("the gate token is of b1, b2")
+    assert "this is node broker-5" in gates.refusal("restart_broker", token, *identity, "b1", "broker-5")
     for kind in [name for name, kind_row in transitions.KINDS.items() if not kind_row.is_plain]:
-        assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", 1)
+        assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", "broker-1")
         other = gates.make_token(transitions.KINDS[kind].gate, "finalized", "r", facts, ["b1"])
-        assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", 1)
+        assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", "broker-1")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.filter import kind_of_restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import (
@@ -18,12 +17,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
     phase,
     transitions,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import own_node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_files, restart_worker
 from ansible_collections.quorumshift.kafka.plugins.modules import node_restart, rolling_restart
 
-from tools import role_specs
+from tools.checkout import ROOT
+from tools.yaml_files import parse_yaml, read_yaml
 
 TARGETS = ("", transitions.TO_HYBRID, transitions.TO_ZK)
 KINDS = transitions.KINDS
@@ -83,15 +84,15 @@ class Host:
 def restarted(tmp_path):
     """Return a function that writes a node's file as the host's worker does, and returns it."""
     path = tmp_path / "node.properties"
-    (tmp_path / "cluster").mkdir()
 
     def write(kind, mode):
         old = path.read_bytes() if path.exists() else b""
         host = Host(properties.parse(old), kind.role)
         where = {"config_file": str(path), "state_dir": str(tmp_path), "cluster_id": "cluster", "run_key": "k"}
-        spec = {**where, "kind": kind.name, "mode": mode, "node_id": host.node_id, **kind.edit(host)}
+        where.update(role=kind.role, node_id=host.node_id)
+        spec = {**where, "kind": kind.name, "mode": mode, **kind.edit(host)}
         new = restart_files.new_bytes(spec, old)
-        restart_files.keep(spec, str(tmp_path / "cluster"), old)
+        restart_files.keep(spec, host_state.make_node_directory(spec), old)
         path.write_bytes(new)
         return new
 
@@ -187,7 +188,7 @@ def test_each_kind_of_a_rollback_undoes_a_forward_one():
 
 
 def test_the_modules_take_the_kinds_of_the_table_in_its_order():
-    documented = {plugin: yaml.safe_load(plugin.DOCUMENTATION)["options"] for plugin in (rolling_restart, node_restart)}
+    documented = {plugin: parse_yaml(plugin.DOCUMENTATION)["options"] for plugin in (rolling_restart, node_restart)}
     assert documented[rolling_restart]["kind"]["choices"] == list(transitions.ROLLING)
     assert documented[node_restart]["kind"]["choices"] == list(KINDS)
 
@@ -202,13 +203,13 @@ def test_the_modules_take_the_kinds_of_the_table_in_its_order():
     ],
 )
 def test_the_roles_take_the_kinds_that_they_are_for(role, entry, fits):
-    path = role_specs.ROOT / "roles" / role / "meta" / "argument_specs.yml"
-    option = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"][entry]["options"]["restart_kind"]
+    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
+    option = read_yaml(path)["argument_specs"][entry]["options"]["restart_kind"]
     assert sorted(option["choices"]) == sorted(name for name in transitions.ROLLING if fits(KINDS[name]))
 
 
 def test_broker_roll_has_a_gate_before_each_forward_kind():
-    tasks = role_specs.ROOT / "roles" / "broker_roll" / "tasks"
+    tasks = ROOT / "roles" / "broker_roll" / "tasks"
     forward = {
         name
         for name in transitions.ROLLING

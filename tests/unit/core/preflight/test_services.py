@@ -117,10 +117,11 @@ def test_finding_without_free_space(host, what, change, severity, expected):
 
 
 def test_a_large_cluster_needs_more_space():
-    facts = with_space("c1", "log_dir", free_bytes=2 * GIB)
+    facts = with_space("c1", "log_dir", free_bytes=GIB + (10 << 20))
+    assert found(facts, "space")[0]["severity"] == "warns"
     topic = next(iter(facts.metadata["topics"].values()))
-    topic["partitions"] = {str(number): topic["partitions"]["0"] for number in range(2_000_000)}
-    assert "has 2048 MiB free and needs 29" in found(facts, "space")[0]["seen"]
+    topic["partitions"] = {str(number): topic["partitions"]["0"] for number in range(20_000)}
+    assert "has 1034 MiB free and needs 104" in found(facts, "space")[0]["seen"]
 
 
 def with_zookeeper(**change):

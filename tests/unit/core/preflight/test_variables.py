@@ -14,15 +14,14 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 
-from tools import role_specs
-from tools.checkout import checkout_files
-from tools.role_specs import ROOT
+from tools import reference
+from tools.checkout import ROOT, checkout_files
+from tools.yaml_files import read_yaml
 
-HOME = role_specs.home()
+HOME = reference.shared_variables()
 GROUPS = {"kafka_broker": ["b1", "b2", "b3"], "kafka_controller": ["c1", "c2", "c3"]}
 EVERYWHERE = {
     "quorumshift_bootstrap_servers": "b1:9094,b2:9094",
@@ -427,13 +426,13 @@ def test_exactly_one_of_several_variables(set_here, said):
 @pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/.+\.yml", name)])
 def test_no_play_takes_the_strategy_of_the_operators_configuration(name):
     """With `free`, a host goes on while another fails, and Ansible runs `run_once` for each host."""
-    plays = [play for play in yaml.safe_load((ROOT / name).read_text(encoding="utf-8")) if "hosts" in play]
+    plays = [play for play in read_yaml(ROOT / name) if "hosts" in play]
     assert all(play.get("strategy") == "ansible.builtin.linear" for play in plays)
 
 
 @pytest.mark.parametrize("name", [name for name in checkout_files() if re.fullmatch(r"playbooks/\w+\.yml", name)])
 def test_each_playbook_checks_the_inventory_first(name):
-    first = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))[0]
+    first = read_yaml(ROOT / name)[0]
     assert first["ansible.builtin.import_playbook"] == "parts/check_inventory.yml"
 
 
@@ -474,7 +473,7 @@ def expressions():
     """Yield (file, expression) of each Jinja expression and condition of playbooks and roles."""
     for name in checkout_files():
         if re.match(r"(playbooks|roles/\w+/(tasks|vars))/.*\.yml$", name):
-            yield from ((name, found) for found in of_node(yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))))
+            yield from ((name, found) for found in of_node(read_yaml(ROOT / name)))
 
 
 def of_node(node, condition=False):

@@ -127,7 +127,9 @@ def test_partitions_that_cannot_keep_min_isr_need_their_token():
     facts = cluster("finalized", ([1], [1]), (ALL, ALL))
     (needed,) = evaluate(facts, "b1").troubles
     word = plain_restart.token(cluster_health.find_unavoidable(facts["topics"]["partitions"], {"t": 1}))
-    assert "t-0" in needed and message_ids.strip_ids(needed).endswith(f"add -e quorumshift_accept_degraded={word}")
+    assert "t-0" in needed and message_ids.strip_ids(needed).endswith(
+        f"add -e quorumshift_accept_degraded={word} to the command"
+    )
     assert evaluate(facts, "b1", accept=[word]).troubles == []
     assert evaluate(facts, "b2").troubles == []  # has no such partition
 

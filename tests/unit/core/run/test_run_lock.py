@@ -40,6 +40,13 @@ def test_the_arbiter_is_the_host_with_the_lowest_node_id():
     assert detect(nodes()).hosts == ["b1", "b3", "c1"]
 
 
+def test_two_nodes_with_one_id_have_the_same_order_in_every_inventory():
+    roles = [("broker", "controller"), ("controller", "broker")]
+    orders = [dict(zip("ab", (broker, controller))) for broker, controller in roles]
+    found = [run_lock.order({name: {"node_id": 1, "role": role} for name, role in names.items()}) for names in orders]
+    assert found == [["a", "b"], ["b", "a"]]
+
+
 def test_a_host_without_a_node_id_comes_last():
     hosts = {"a1": {"node_id": None}, "z9": {"node_id": 3}}
     assert run_lock.order(hosts) == ["z9", "a1"]
