@@ -97,6 +97,12 @@ options:
     type: list
     elements: str
     default: []
+  controllers_read:
+    description:
+      - With O(state=admitted), the controllers whose hosts were read anew. If another one leads the quorum, nothing is
+        admitted, and RV(unread) names it. By default, all were.
+    type: list
+    elements: str
   plan:
     description: The RV(plan) of O(state=planned).
     type: dict
@@ -252,6 +258,18 @@ gate_token:
     hosts: {b2: broker-2}
     only_start: false
     clocks: {}
+controllers_to_read:
+  description: The controllers whose hosts are to be read before each batch, the quorum's leader, or all if none leads.
+  type: list
+  elements: str
+  returned: with O(state=planned)
+  sample: [c1]
+unread:
+  description: The controllers that are to be read before the batch can be admitted, since another one leads by now.
+  type: list
+  elements: str
+  returned: with O(state=admitted), where O(controllers_read) lacks them
+  sample: [c2]
 needed:
   description: Whether the batch's controller still needs its restart.
   type: bool
@@ -312,6 +330,7 @@ def main():
             "ready": {"type": "list", "elements": "str", "default": []},
             "planned": {"type": "list", "elements": "str", "default": []},
             "batch": {"type": "list", "elements": "str", "default": []},
+            "controllers_read": {"type": "list", "elements": "str"},
             "plan": {"type": "dict", "default": {}},
             "run": {"type": "str", "required": True},
             "accept": {"type": "list", "elements": "str", "default": []},
@@ -377,7 +396,16 @@ def planned(module):
     if of_brokers and kind.is_plain:
         ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
         times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
-    return {"plan": {**plan._asdict(), "kind": kind.name}, **times}
+    read = batches.find_controllers_to_read(facts, detected)
+    return {"plan": {**plan._asdict(), "kind": kind.name}, "controllers_to_read": read, **times}
+
+
+class _Unread(Exception):
+    """The quorum is led by a controller whose host was not read."""
+
+    def __init__(self, hosts, phase_seen):
+        super().__init__(", ".join(hosts))
+        self.hosts, self.phase = hosts, phase_seen
 
 
 def await_batch(module):
@@ -393,6 +421,10 @@ def await_batch(module):
     def collect():
         facts = module.facts()
         detected = phase.detect(facts)
+        if admitting and given["controllers_read"] is not None:
+            to_read = batches.find_controllers_to_read(facts, detected)
+            if set(to_read) - set(given["controllers_read"]):
+                raise _Unread(to_read, detected.phase)
         batch = batches.find_hosts_to_restart(facts, kind, planned_batch)
         if planned_batch and not batch:
             return [], {"phase": detected.phase, "needed": False}
@@ -428,7 +460,10 @@ def await_batch(module):
         return troubles, {**result, **more}
 
     what = describe_wait(kind, planned_batch)
-    result = module.wait(collect, given["stable_s"], given["timeout_s"], what)
+    try:
+        result = module.wait(collect, given["stable_s"], given["timeout_s"], what)
+    except _Unread as unread:
+        return {"done": True, "phase": unread.phase, "unread": unread.hosts, "needed": False, "waited_s": 0.0}
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or kind.without_quorum)):
         result.pop("gate_token", None)

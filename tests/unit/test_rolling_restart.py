@@ -28,7 +28,7 @@ class Module:
         self.facts_given, self.known_min_isr = facts, {}
         self.params = {"kind": kind, "batch": batch, "state": state, "plan": {}, "run": "r", "accept": []}
         self.params.update(stable_s=0, timeout_s=0, lag_s=5)
-        self.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[])
+        self.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[], controllers_read=None)
 
     def facts(self):
         return self.facts_given
@@ -534,3 +534,18 @@ def test_no_time_is_compared_where_the_control_nodes_clock_is_wrong(throttles):
     module.params["since"] = 1
     with pytest.raises(Failed, match=r"control node's clock is 31.0 s behind every host's.*\(QS-RESTART-003\)"):
         rolling_restart.planned(module)
+
+
+def test_nothing_is_admitted_before_the_host_of_a_new_leader_was_read():
+    facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
+    leader = next(host for host in ("c1", "c2", "c3") if ids(facts, host) == [facts["quorum"]["leader_id"]])
+    other = "c1" if leader != "c1" else "c2"
+
+    def ask(*read):
+        module = Module(facts, "kraft", ["b1"])
+        module.params["controllers_read"] = list(read)
+        return rolling_restart.await_batch(module)
+
+    refused = ask(other)
+    assert refused["unread"] == [leader] and not refused["needed"] and "gate_token" not in refused
+    assert "gate_token" in ask(leader) and "gate_token" in ask("c1", "c2", "c3")

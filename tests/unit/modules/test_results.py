@@ -76,6 +76,7 @@ def rolling_restarts(run, harness):
     yield run(rolling_restart, "dual_write", state="batches", run="night-1")
     quick = {"run": "night-1", "stable_s": 0, "state": "admitted"}
     yield run(rolling_restart, "hybrid_1_kraft", kind="kraft", batch=["b2"], **quick)
+    yield run(rolling_restart, "hybrid_1_kraft", kind="kraft", batch=["b2"], controllers_read=["c1"], **quick)
     yield run(rolling_restart, "dual_write", kind="controller_final", batch=["c2"], **quick)
     yield run(rolling_restart, "hybrid_1_kraft_broker_down", kind="kraft", batch=["b2"], **quick)
 

@@ -52,9 +52,9 @@ def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int |
     done = sorted(host for host, node in controllers.items() if is_done(node, mode))
     todo = sorted(
         (host for host in controllers if host not in done),
-        key=lambda host: (bool(controllers[host].get("running")), _leads(controllers[host], leader_id), host),
+        key=lambda host: (bool(controllers[host].get("running")), leads(controllers[host], leader_id), host),
     )
-    reasons = {host: "leader: last" for host in todo if _leads(controllers[host], leader_id)}
+    reasons = {host: "leader: last" for host in todo if leads(controllers[host], leader_id)}
     reasons.update({host: _DOWN for host in todo if not controllers[host].get("running")})
     return Plan([[host] for host in todo], done, reasons, {})
 
@@ -64,10 +64,11 @@ def choose_before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: i
     while `host` leads the quorum. The leader may have moved since the plan was made. Otherwise `host` itself."""
     controllers = {name: node for name, node in nodes.items() if node["role"] == "controller"}
     left = [controller for batch in plan_controllers(controllers, mode, leader_id).batches for controller in batch]
-    return left[0] if host in left and _leads(controllers[host], leader_id) else host
+    return left[0] if host in left and leads(controllers[host], leader_id) else host
 
 
-def _leads(node: NodeFacts, leader_id: int | None) -> bool:
+def leads(node: NodeFacts, leader_id: int | None) -> bool:
+    """Return whether a node leads the quorum."""
     return leader_id is not None and str(node.get("node_id")) == str(leader_id)
 
 

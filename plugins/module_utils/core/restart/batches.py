@@ -78,6 +78,15 @@ def find_hosts_to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Se
     return [cluster_health.choose_before_leader(nodes, kind.after, facts["quorum"].get("leader_id"), host)]
 
 
+def find_controllers_to_read(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
+    """Return the hosts whose own reading an admission needs beside those of its batch: the quorum's leader, which has
+    the longest log. What the other voters' hosts said before stays; that they run, and their lag, is asked over the
+    network. All controllers where no leader is known, none before a quorum exists."""
+    controllers, leader = phase.controllers(facts), facts["quorum"].get("leader_id")
+    leading = [host for host, node in controllers.items() if cluster_health.leads(node, leader)]
+    return leading or ([] if detected.phase == phase.ZK else sorted(controllers))
+
+
 def is_only_start(facts: ClusterFacts, batch: Sequence[str]) -> bool:
     """Return whether every node of the batch is down, as its own host says."""
     return bool(batch) and all(admission.restart_from_facts(facts, host).only_start for host in batch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, invariants
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import batches
 
@@ -18,6 +18,8 @@ STOPPED = {"manager": "systemd", "name": "kafka.service", "active": False, "acti
 RUNS = {"manager": "systemd", "name": "kafka.service", "active": True, "active_state": "active"}
 NO_CLUSTER = ("copy", "zk_hosts", "zk_preflight")  # these record something else
 NAMES = [name for name in recorded.NAMES if name not in NO_CLUSTER]
+
+LED = [name for name in NAMES if recorded.facts(name)["quorum"].get("reached")]
 
 
 def of_role(facts, role):
@@ -91,3 +93,32 @@ def require(facts, detected, kind, batch, least, only_start, what):
         stopping = {nodes[host]["node_id"] for host in batch}
         in_sync = set(facts["topics"]["partitions"]["t"]["0"]["isr"])
         assert not in_sync & stopping or len(in_sync - stopping) >= least, what
+
+
+def with_older_logs(facts):
+    """Return the facts with what the hosts of the voters that follow said a while ago: shorter logs, in an earlier
+    state."""
+    for node in phase.controllers(facts).values():
+        log = node.get("metadata_log")
+        if log and not cluster_health.leads(node, facts["quorum"]["leader_id"]):
+            log.update(log_end_offset=1, last_epoch=1, zk_migration_state="NONE", brokers={}, scram_losses={})
+    return facts
+
+
+@pytest.mark.parametrize("name", LED)
+def test_the_leaders_reading_decides_whatever_the_other_voters_hosts_said_before(name):
+    """For each recorded cluster with a leader, each kind of restart and each of its nodes."""
+    facts = recorded.facts(name)
+    assert len(batches.find_controllers_to_read(facts, phase.detect(facts))) == 1
+    older = with_older_logs(recorded.facts(name))
+    assert phase.detect(older)._replace(evidence=[]) == phase.detect(facts)._replace(evidence=[])
+    facts, older = with_state(name, "", RUNS), with_older_logs(with_state(name, "", RUNS))
+    for kind in transitions.KINDS.values():
+        for batch in all_batches(facts, kind):
+            found = [verdict(given, phase.detect(given), kind, batch, 2) for given in (facts, older)]
+            assert found[0] == found[1]
+
+
+def test_all_controllers_are_read_where_no_leader_is_known():
+    facts = recorded.facts("brokers_joining_controllers_down")
+    assert batches.find_controllers_to_read(facts, phase.detect(facts)) == ["c1", "c2", "c3"]
