@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks that run before the tool changes anything. Pure, over collected facts.
 
-A check (checks/) yields `Finding`s (what is wrong, what to do). `CHECKS` gives each check its stable id, title,
+A check yields `Finding`s (what is wrong, what to do). `CHECKS` gives each check its stable id, title,
 severity and source.
 """
 
