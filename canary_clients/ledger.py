@@ -239,15 +239,16 @@ class Recording:
     def t0(self) -> float:
         return self.meta["t0"]
 
-    def stream_tables(self) -> tuple[array, list[str]]:
-        """Return the partition index and the kind of each stream, by stream id."""
+    def stream_tables(self) -> tuple[array, list[str], list[int]]:
+        """Return the partition index, the kind and the key of each stream, by stream id."""
         count = max((s.first + len(s.keys) for s in self.streams), default=0)
-        partition, kind = array("H", bytes(2 * count)), [""] * count
+        partition, kind, keys = array("H", bytes(2 * count)), [""] * count, [0] * count
         for streams in self.streams:
             for i, index in enumerate(streams.partitions):
                 partition[streams.first + i] = index
                 kind[streams.first + i] = streams.kind
-        return partition, kind
+                keys[streams.first + i] = streams.keys[i]
+        return partition, kind, keys
 
 
 def read(directory: Path) -> Recording:

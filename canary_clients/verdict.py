@@ -54,7 +54,7 @@ class _Evaluation:
         self.phases = Phases(marks, recording.t0, self.end_ms)
         self.by_phase = [PhaseCount() for dummy in self.phases.names]
         self.sent = len(recording.sent_stream)
-        self.partition_of, self.kind_of = recording.stream_tables()
+        self.partition_of, self.kind_of, self.key_of = recording.stream_tables()
         self.partitions = [("", -1), *map(tuple, recording.meta["partitions"])]
         self.ack_time = array("I", bytes(4 * self.sent))
         self.where = array("Q", bytes(8 * self.sent))
@@ -205,7 +205,7 @@ class _Evaluation:
         duplicates: dict[tuple[int, int], None] = {}
         self.highest: dict[str, array] = {}
         self.bits: dict[str, int] = {}
-        self.newest: dict[int, tuple[int, int]] = {}
+        self.newest: dict[tuple[int, int], tuple[int, int]] = {}
         for number, (name, group) in enumerate(self.r.meta["groups"].items()):
             self.bits[name] = 1 << number
             self._received_by(name, group["measured"], duplicates)
@@ -215,7 +215,7 @@ class _Evaluation:
         bit = self.bits[name]
         sent_time, ack_time, where, seen = self.r.sent_time, self.ack_time, self.where, self.seen
         sent_stream, newest = self.r.sent_stream, self.newest
-        compacted = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
+        compacted = self._compacted_keys()
         by_slot = self.phases.by_slot
         last = [0] * len(self.partitions)
         highest = array("q", [-1]) * len(self.partitions)
@@ -239,9 +239,9 @@ class _Evaluation:
             if offset > highest[index]:
                 highest[index] = offset
             if auditing and sent_stream[ledger_id] in compacted:
-                stream = sent_stream[ledger_id]
-                if stream not in newest or packed > newest[stream][0]:
-                    newest[stream] = (packed, ledger_id)
+                key = compacted[sent_stream[ledger_id]]
+                if key not in newest or packed > newest[key][0]:
+                    newest[key] = (packed, ledger_id)
             known_position = where[ledger_id]
             if known_position != packed:
                 offset_unknown = known_position & OFFSET_MASK == OFFSET_UNKNOWN
@@ -440,18 +440,26 @@ class _Evaluation:
         if ms >= STALL_LISTED_MS:
             self._stall("producer", index, start, ms)
 
+    def _compacted_keys(self) -> dict[int, tuple[int, int]]:
+        """Return (partition index, key) of each stream on the compacted topic. A producer that replaces another one has
+        its keys, so one key may have several streams."""
+        return {
+            stream: (index, self.key_of[stream])
+            for stream, index in enumerate(self.partition_of)
+            if self._compact(index)
+        }
+
     def _compacted(self, counts: dict[str, int]) -> None:
         """Count keys whose newest value in the log is older than the newest acknowledged one."""
         if not self._audited_from():
             return
-        newest_acked: dict[int, int] = {}
-        streams = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
-        ack_time = self.ack_time
+        newest_acked: dict[tuple[int, int], int] = {}
+        compacted, ack_time = self._compacted_keys(), self.ack_time
         for ledger_id, stream in enumerate(self.r.sent_stream[: self.known]):
-            if stream in streams and ack_time[ledger_id]:
-                newest_acked[stream] = ledger_id
-        for stream, ledger_id in newest_acked.items():
-            newest = self.newest.get(stream)
+            if stream in compacted and ack_time[ledger_id]:
+                newest_acked[compacted[stream]] = ledger_id
+        for key, ledger_id in newest_acked.items():
+            newest = self.newest.get(key)
             if newest is None or newest[1] < ledger_id:
                 counts["lost"] += 1
                 self._damage("lost", ledger_id, groups=[AUDIT], newest_found=newest[1] if newest else None)

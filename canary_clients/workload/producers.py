@@ -33,8 +33,9 @@ SILENT_S = 5.0  # without a delivery report although messages are in flight
 # An idempotent librdkafka producer can stop sending to a partition for good after a broker called its topic unknown.
 # The partition is proved to work when it acknowledges another producer's message so long after this one's first
 # unreported message: longer than librdkafka waits for an answer (socket.timeout.ms, 30 s), below delivery_timeout_s.
-# The transactional producer is alone on its topic, so after HELD_BACK_S it sends one message with another producer.
+# A producer may be alone on its topic, so after HELD_BACK_S another one, a probe, sends one message.
 HELD_BACK_S = 60.0
+PROBE_KEYS = 900_200_000  # no other writer's keys
 OTHERS_AFTER_S = 45.0
 REPLACED_AT_MOST = 2  # producers of one client; what is held back after that fails as an application error
 PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
@@ -96,6 +97,7 @@ class Sender:
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
         # of each partition: its last acknowledgement, or the first message after an idle time
         self._silent_since: dict[int, float] = dict.fromkeys(keys.indexes, 0.0)
+        self.probes: dict[int, Sender] = {}
         self.producer = Producer(
             context.client(
                 where,
@@ -188,8 +190,17 @@ class Sender:
         self.context.ledger.error(self.where, error.name(), f"delivery failed: {error.str()}", severity)
 
     def held_back(self) -> int | None:
-        """Return the index of a partition to which the client sends nothing although it works; None: none."""
-        for index, since in self.silent().items():
+        """Return the index of a partition to which the client sends nothing although it works; None: none. Asks silent
+        partitions with a probe."""
+        silent = self.silent()
+        for index in silent:
+            if index not in self.probes:
+                keys = Keys(self.context, "probe", self.keys.topic, 1, PROBE_KEYS, [self.number_of(index)])
+                self.probes[index] = Sender(self.context, f"{self.where} probe", keys, **NEW_CLIENT)
+                self.probes[index].send()
+        for probe in self.probes.values():
+            probe.producer.poll(0)
+        for index, since in silent.items():
             if self.context.acknowledged_others(index, self.keys.instance) - since > OTHERS_AFTER_S:
                 return index
         return None
@@ -223,9 +234,17 @@ class Sender:
         deadline = time.monotonic() + SILENT_S
         while self.unconfirmed and time.monotonic() < deadline:
             self.producer.poll(0.1)
+        self.end_probes()
+
+    def end_probes(self) -> None:
+        """Wait for the delivery reports of the probes."""
+        for probe in self.probes.values():
+            probe.flush()
+        self.probes.clear()
 
     def flush(self) -> None:
         """Wait for all delivery reports, up to delivery_timeout_s + 10 s."""
+        self.end_probes()
         deadline = time.monotonic() + self.context.config.delivery_timeout_s + 10
         while self.unconfirmed and time.monotonic() < deadline:
             self.producer.poll(0.1)

@@ -10,11 +10,10 @@ from typing import Any, Callable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from canary_clients.workload.context import NEW_CLIENT, Client, Context
+from canary_clients.workload.context import Client, Context
 from canary_clients.workload.producers import REPLACED_AT_MOST, Keys, Sender
 
 CALL_TIMEOUT_S = 10
-PROBE_KEYS = 900_200_000  # no other writer's keys
 
 
 class HeldBack(Exception):
@@ -57,7 +56,6 @@ class Transactional(Client):
         self.number = 0
         self.replaced = 0
         self._sender: TransactionalSender | None = None
-        self._probes: dict[int, Sender] = {}
 
     def work(self) -> None:
         interval = self.context.config.transaction_interval_s
@@ -96,32 +94,19 @@ class Transactional(Client):
             sender.refresh_when_silent()
             if self.replaced < REPLACED_AT_MOST:
                 self._replace_when_held_back(sender)
-        self._end_probes()
+        sender.end_probes()
 
     def _replace_when_held_back(self, sender: TransactionalSender) -> None:
-        """Ask with another producer whether a silent partition works. If it does, end this producer; raise HeldBack.
+        """End this producer if it sends nothing to a partition that works; raise HeldBack.
 
         The next producer's InitProducerId aborts the open transaction, so its messages are indeterminate at most.
         """
-        for index in sender.silent():
-            if index not in self._probes:
-                keys = Keys(self.context, "probe", self.topic, 1, PROBE_KEYS, [sender.number_of(index)])
-                self._probes[index] = Sender(self.context, f"{self.where} probe", keys, **NEW_CLIENT)
-                self._probes[index].send()
-        for probe in self._probes.values():
-            probe.producer.poll(0)
         held_back = sender.held_back()
         if held_back is not None:
             self.replaced += 1
             self._sender = None
             sender.give_up(held_back)
-            self._end_probes()
             raise HeldBack
-
-    def _end_probes(self) -> None:
-        for probe in self._probes.values():
-            probe.flush()
-        self._probes.clear()
 
     def _finish(self, sender: TransactionalSender, ledger_ids: list[int], abort: bool) -> None:
         if abort:

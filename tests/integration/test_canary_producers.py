@@ -87,6 +87,24 @@ def test_a_producer_that_holds_back_is_replaced_once_others_are_acknowledged(con
     assert (tmp_path / "acked.bin").stat().st_size > 8 * ACKED.size
 
 
+def test_a_producer_alone_on_its_topic_is_replaced_once_a_probe_is_acknowledged(context, tmp_path):
+    client = long_lived(context)
+    first = client.sender
+    context.config = dataclasses.replace(context.config, linger_ms=5)
+    client.start()
+    try:
+        servers.wait_for(lambda: client.sender is not first and client.sender.keys._sequence[0], 60, "another producer")
+        servers.wait_for(lambda: client.sender.unconfirmed_of[1] == 0, 60, "its messages")
+    finally:
+        context.stopping.set()
+        client.join(60)
+    context.ledger.flush()
+    noted, errors = notes(tmp_path)
+    assert errors == [] and not client.is_alive() and not first.probes
+    (replaced,) = [line for line in noted if line["code"] == "HELD_BACK"]
+    assert "[0] for 2 s" in replaced["text"] and replaced["where"] == "producer-1"
+
+
 def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
     client = long_lived(context)
     first = client.sender
@@ -96,7 +114,8 @@ def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
     servers.wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
     kept = client.sender is first
     context.stopping.set()
-    first.producer.purge()
+    for producer in (first.probes[1].producer, first.producer):
+        producer.purge()
     client.join(60)
     assert kept and not client.is_alive()
 
@@ -127,11 +146,11 @@ def test_a_transactional_producer_is_kept_while_its_probe_is_not_acknowledged(co
     client = transactional(context)
     sent = threading.Thread(target=client.transaction)
     sent.start()
-    servers.wait_for(lambda: client._probes, 60, "a probe")
+    servers.wait_for(lambda: client._sender and client._sender.probes, 60, "a probe")
     began = time.monotonic()
     servers.wait_for(lambda: time.monotonic() - began > 3 * producers.HELD_BACK_S, 60, "three times the bound")
     kept = client._sender
-    probe = client._probes[1]
+    probe = kept.probes[1]
     for producer in (probe.producer, kept.producer):
         producer.purge()
     sent.join(60)

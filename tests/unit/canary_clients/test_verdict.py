@@ -13,6 +13,7 @@ from canary_clients.ledger import OFFSET_UNKNOWN, position
 from canary_clients.marks import UNMARKED, Mark
 from canary_clients.screen import text
 from canary_clients.verdict import FAIL, INCOMPLETE, PASS, evaluate
+from tests.unit.canary_clients import client_ledgers
 from tests.unit.canary_clients.client_ledgers import COMPACT, KEYED, T0, TXN, LedgerBuilder
 
 DAMAGE = ("lost", "duplicated", "reordered", "aborted_visible")
@@ -161,6 +162,20 @@ def test_compacted_away_values_are_not_lost(run, tmp_path):
         run.received[group] = [row for row in rows if row[2] >> 48 != COMPACT or newest[run.sent[row[0]][0]] == row]
     run.stop()
     assert evaluated(run, tmp_path)["verdict"] == PASS
+
+
+def test_a_value_over_which_the_next_producer_wrote_is_not_lost(run, tmp_path, monkeypatch):
+    """A producer that replaces another one writes the same keys, and the cleaner keeps the newest value of a key."""
+    after = {"first": 8, "kind": "compact", "instance": 5, "keys": [0, 1], "partitions": [COMPACT, COMPACT]}
+    monkeypatch.setattr(client_ledgers, "STREAMS", [*client_ledgers.STREAMS, after])
+    monkeypatch.setattr(client_ledgers, "STREAM_PARTITION", [*client_ledgers.STREAM_PARTITION, COMPACT, COMPACT])
+    run.message(3, skip=("audit",))
+    newer, _position = run.message(8)
+    run.stop()
+    assert evaluated(run, tmp_path)["verdict"] == PASS
+    run.received["audit"] = [row for row in run.received["audit"] if row[0] != newer]
+    (tmp_path / "again").mkdir()
+    assert evaluated(run, tmp_path / "again")["lost"] == 1
 
 
 def test_unacknowledged_newest_value_of_a_compacted_key_is_allowed(run, tmp_path):
