@@ -60,7 +60,7 @@ import itertools
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
     ensemble_move,
-    ensemble_trees,
+    leftovers,
     zk_sessions,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
@@ -119,7 +119,7 @@ def find_tops(client, chroot):
     for depth in range(len(names)):
         above = "/" + "/".join(names[:depth])
         paths = [f"{above.rstrip('/')}/{name}" for name in client.get_children(above)]
-        found += [path for path in paths if ensemble_trees.find_leftover(path, chroot) == path]
+        found += [path for path in paths if leftovers.find_leftover(path, chroot) == path]
     return found
 
 

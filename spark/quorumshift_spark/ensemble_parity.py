@@ -29,7 +29,7 @@ import os
 import shutil
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.leftovers import FILES
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from pyspark import StorageLevel

@@ -108,7 +108,7 @@ def copied_by_the_role(quorum, unreachable=()):
             hosts[host].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=servers.free_port())
     (here / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     role = "quorumshift.kafka.verify"
-    names = ("begin_other_logs", "fetch_metadata_log", "fetch_other_logs", "archives_removed")
+    names = ("begin_other_logs", "fetch_leaders_log", "fetch_other_logs", "archives_removed")
     result = "{{ {'leader': verify_snapshot, 'others': _verify_other_logs, 'left': _verify_left} | to_json }}"
     play = {
         "hosts": "localhost",

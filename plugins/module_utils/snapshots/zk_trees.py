@@ -15,7 +15,7 @@ import re
 import time
 from typing import Dict, Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.leftovers import FILES
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server

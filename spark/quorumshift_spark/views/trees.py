@@ -19,7 +19,7 @@ import zlib
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_trees import FILES, find_leftover
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.leftovers import FILES, find_leftover
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log, znodes
 from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_trees
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import leftovers
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
     ],
 )
 def test_leftovers(path, chroot, top):
-    assert ensemble_trees.find_leftover(path, chroot) == top
+    assert leftovers.find_leftover(path, chroot) == top
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_leftovers(path, chroot, top):
     ],
 )
 def test_files_of_an_archive(name, fits):
-    assert bool(ensemble_trees.FILES.fullmatch(name)) == fits
+    assert bool(leftovers.FILES.fullmatch(name)) == fits
