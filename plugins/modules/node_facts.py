@@ -215,7 +215,7 @@ replicas:
 from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock, paths
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
@@ -227,7 +227,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node impo
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper, zk_host
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import unseal
-from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_steps
 
 TARGET = {
     "kind": {"type": "str", "required": True, "choices": ["zookeeper", "controller", "broker"]},
@@ -347,13 +346,13 @@ def read_partition_epochs(given):
         return {}, {"partition_epochs": stopped_node.read_partition_epochs(given["config_file"])}
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER} (QS-ROLLBACK-005)"
+            f"partition epochs could not be read: {error}. {zk_controller.NO_CONTROLLER} (QS-ROLLBACK-005)"
         ) from None
 
 
 def read_replicas(given):
     """Return epochs and end offset of each replica of a stopped broker."""
-    if not restart_steps.is_stopped(service.read_state(given["service"])):
+    if not restart_token.is_stopped(service.read_state(given["service"])):
         raise ValueError(f"service {given['service']} runs; stop it before its replicas are read (QS-COPY-004)")
     return {}, {"replicas": stopped_node.read_replica_logs(given["config_file"])}
 

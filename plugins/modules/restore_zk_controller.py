@@ -75,7 +75,7 @@ deleted:
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster
@@ -101,7 +101,7 @@ def main():
         if troubles:
             why = "; ".join(troubles)
             module.fail_json(
-                msg=f"ZooKeeper's controller was not restored: {why}. {rollback.NO_CONTROLLER}. Nothing was "
+                msg=f"ZooKeeper's controller was not restored: {why}. {zk_controller.NO_CONTROLLER}. Nothing was "
                 "changed. (QS-ROLLBACK-004)"
             )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]

@@ -53,7 +53,7 @@ def restore_zk_controller(
     try:
         writer = Writer(client, cluster_id, timeout)
     except WriteError as error:
-        raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
+        raise ZkControllerError(f"{error}. {zk_controller.NO_CONTROLLER}") from error
     topics = zk_metadata.normalise(zookeeper.read_partition_znodes(reader))
     seen = zookeeper.read_migration_znodes(client, timeout)
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
@@ -74,7 +74,7 @@ def restore_zk_controller(
         if wanted.controller:
             result["deleted"] += _delete(reader, writer, znodes.CONTROLLER, seen["controller"]["czxid"])
     except WriteError as error:
-        raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
+        raise ZkControllerError(f"{error}. {zk_controller.NO_CONTROLLER}") from error
     result["elected"] = _await_elected(client, timeout, bound_s)
     try:
         if wanted.migration:

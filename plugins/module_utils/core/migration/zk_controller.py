@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Mapping
 
+NO_CONTROLLER = "Until then the brokers serve clients without a controller"
+
 
 def is_elected(controller: Mapping) -> bool:
     """Return whether `/controller` is a ZooKeeper-mode broker's: ephemeral, without a KRaft epoch."""

@@ -260,9 +260,6 @@ def _is_kraft_owned(controller: Mapping) -> bool:
     return bool(controller["exists"] and not controller["ephemeral"])
 
 
-NO_CONTROLLER = "Until then the brokers serve clients without a controller"
-
-
 def find_versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
     """Return {path of a partition's state: the version that it needs}.
 
