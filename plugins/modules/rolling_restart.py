@@ -99,8 +99,8 @@ options:
     default: []
   controllers_read:
     description:
-      - With O(state=admitted), the controllers whose hosts were read anew. If another one leads the quorum, nothing is
-        admitted, and RV(unread) names it. By default, all were.
+      - With O(state=admitted), the controllers beside those of O(batch) whose hosts were read anew. If another one leads
+        the quorum, nothing is admitted, and RV(unread) names it. By default, all were.
     type: list
     elements: str
   plan:
@@ -422,9 +422,12 @@ def await_batch(module):
         facts = module.facts()
         detected = phase.detect(facts)
         if admitting and given["controllers_read"] is not None:
+            was_read = {*given["controllers_read"], *planned_batch}
             to_read = batches.find_controllers_to_read(facts, detected)
-            if set(to_read) - set(given["controllers_read"]):
+            if set(to_read) - was_read:
                 raise _Unread(to_read, detected.phase)
+            batches.forget_unread_logs(facts, was_read)
+            detected = phase.detect(facts)
         batch = batches.find_hosts_to_restart(facts, kind, planned_batch)
         if planned_batch and not batch:
             return [], {"phase": detected.phase, "needed": False}

@@ -549,3 +549,14 @@ def test_nothing_is_admitted_before_the_host_of_a_new_leader_was_read():
     refused = ask(other)
     assert refused["unread"] == [leader] and not refused["needed"] and "gate_token" not in refused
     assert "gate_token" in ask(leader) and "gate_token" in ask("c1", "c2", "c3")
+
+
+def test_where_the_leaders_log_cannot_be_read_an_old_one_does_not_count():
+    facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
+    leader = next(host for host in ("c1", "c2", "c3") if ids(facts, host) == [facts["quorum"]["leader_id"]])
+    facts["nodes"][leader]["metadata_log"] = {"dir": "/data", "error": "No space left on device"}
+    module = Module(facts, "kraft", ["b1"])
+    module.params["controllers_read"] = [leader]
+    result = rolling_restart.await_batch(module)
+    assert not result["done"] and "gate_token" not in result
+    assert result["troubles"][0].startswith("the phase is unknown")

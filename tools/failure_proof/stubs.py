@@ -21,7 +21,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
 
-from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, END_OFFSET, IDS, ZXID, World
+from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, IDS, ZXID, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -378,7 +378,10 @@ def spark_job(world: World, _host: str, args: dict[str, Any], _check: bool) -> d
         *_LACKS[name](world, job),
         *([] if args.get("digest_key") or name != METADATA else ["no key for secrets"]),
     ]
-    views = {"metadata_log": {"error": None, "state": {"offset": END_OFFSET}}, "brokers": {"error": None, "state": {}}}
+    views = {
+        "metadata_log": {"error": None, "state": {"offset": world.end_offset()}},
+        "brokers": {"error": None, "state": {}},
+    }
     views["cluster"] = {"error": None, "state": {"records": 100}}
     files = BASELINE_FILES if name == METADATA else ()
     result = {"job": name, "gate": job["gate"], "nonce": args["nonce"], "counts": {"topics": {"match": 3}}}
@@ -459,7 +462,7 @@ def metadata_snapshot(world: World, host: str, args: dict[str, Any], check: bool
         return {"changed": True, "files": [], "checkpoint": None}
     if not world.metadata_log(host):
         return {"failed": True, "msg": f"{host} has no metadata log"}
-    return {**_archive(world, host, args, "metadata_snapshot"), "end_offset": END_OFFSET, "checkpoint": None}
+    return {**_archive(world, host, args, "metadata_snapshot"), "end_offset": world.end_offset(), "checkpoint": None}
 
 
 def zk_tree_snapshot(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:

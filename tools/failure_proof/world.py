@@ -133,6 +133,7 @@ class World:
             state = self.state()
             yield state
             self._settle(state)
+            state["changes"] = state.get("changes", 0) + 1
             (self.root / "world.new").write_text(json.dumps(state))
             os.replace(self.root / "world.new", self.root / "world.json")
         finally:
@@ -354,6 +355,10 @@ class World:
             "started_at": service["started_at"],
         }
 
+    def end_offset(self) -> int:
+        """Return the end of the metadata log: each change of the cluster appends to it."""
+        return END_OFFSET + self.state().get("changes", 0)
+
     def metadata_log(self, name: str) -> dict[str, Any] | None:
         """Return the summary of a host's replica of the metadata log, None where it has none."""
         state = self.state()
@@ -381,7 +386,7 @@ class World:
             "dir": str(self.log_dir(name) / "__cluster_metadata-0"),
             "quorum_state": None,
             "log_start_offset": 0,
-            "log_end_offset": END_OFFSET,
+            "log_end_offset": self.end_offset(),
             "last_epoch": state["quorum"]["epoch"],
             "last_no_op_or_any_timestamp_ms": int(time.time() * 1000),
             "last_change_offset": END_OFFSET - 10,
@@ -476,12 +481,12 @@ class World:
 
     def quorum(self) -> dict[str, Any]:
         """Return DescribeQuorum of the quorum's leader (probes.cluster.cluster.read_quorum)."""
-        state, now = self.state(), int(time.time() * 1000)
+        state, now, end = self.state(), int(time.time() * 1000), self.end_offset()
         if not state["quorum"]["leader"]:
             return {"reached": False, "error": "connection refused: nothing listens there"}
 
         def replica(number: int, alive: bool) -> dict[str, int]:
-            return {"id": number, "log_end_offset": END_OFFSET, "caught_up_ms": now if alive else now - 60_000}
+            return {"id": number, "log_end_offset": end, "caught_up_ms": now if alive else now - 60_000}
 
         services = state["services"]
         observers = [name for name, mode in self.alive_brokers().items() if mode != "zk"]
@@ -489,7 +494,7 @@ class World:
             "reached": True,
             "leader_id": CONTROLLERS[state["quorum"]["leader"]],
             "leader_epoch": state["quorum"]["epoch"],
-            "high_watermark": END_OFFSET,
+            "high_watermark": end,
             "voters": [replica(number, services[name]["active"]) for name, number in CONTROLLERS.items()],
             "observers": [replica(BROKERS[name], True) for name in observers],
         }

@@ -87,6 +87,14 @@ def find_controllers_to_read(facts: ClusterFacts, detected: phase.PhaseResult) -
     return leading or ([] if detected.phase == phase.ZK else sorted(controllers))
 
 
+def forget_unread_logs(facts: ClusterFacts, read: Iterable[str]) -> None:
+    """Take out the metadata logs of controllers that were not read for this admission: an old one is no evidence, least
+    of all where the leader's cannot be read."""
+    for host, node in phase.controllers(facts).items():
+        if host not in read:
+            node["metadata_log"] = None
+
+
 def is_only_start(facts: ClusterFacts, batch: Sequence[str]) -> bool:
     """Return whether every node of the batch is down, as its own host says."""
     return bool(batch) and all(admission.restart_from_facts(facts, host).only_start for host in batch)
