@@ -99,8 +99,8 @@ options:
     default: []
   controllers_read:
     description:
-      - With O(state=admitted), the controllers beside those of O(batch) whose hosts were read anew. If another one leads
-        the quorum, nothing is admitted, and RV(unread) names it. By default, all were.
+      - With O(state=admitted), the controllers whose hosts were read anew, beside O(batch). If another one leads the
+        quorum, nothing is admitted, and RV(unread) names it. By default, all were.
     type: list
     elements: str
   plan:
