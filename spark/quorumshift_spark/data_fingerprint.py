@@ -70,7 +70,7 @@ class Unfinished(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
     views, own = (CLUSTER, BASELINE), ("fingerprint", "progress")
-    return running.main(JOB, "Compare a Kafka cluster's data with its baseline.", _Run, arguments, views, own)
+    return running.main(JOB, __doc__, _Run, arguments, views, own)
 
 
 class _Run:

@@ -65,7 +65,7 @@ _UNPACKED = "unpacked"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(JOB, "Compare the trees of two ZooKeeper ensembles.", _Run, arguments, VIEWS)
+    return running.main(JOB, __doc__, _Run, arguments, VIEWS)
 
 
 class _Run:

@@ -48,9 +48,7 @@ _LISTED = 1_000_000  # of the keys beyond, how many the tables of differences ha
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(
-        JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments, warm_up=compare_synthetic_views
-    )
+    return running.main(JOB, __doc__, _Run, arguments, warm_up=compare_synthetic_views)
 
 
 def compare_synthetic_views(spark: SparkSession, directory: str) -> Dict[str, Any]:
@@ -265,7 +263,8 @@ class _Run:
             time.sleep(_POLL_S)
 
     def _of_nodes(self, rows, copies):
-        brokers, settings = parity.of_nodes(rows, copies)
+        with running.described(f"{JOB}: nodes"):
+            brokers, settings = parity.of_nodes(rows, copies)
         return brokers, nodes.with_files(settings, self.job.view_options)
 
     def _about_baseline(self) -> Dict[str, Any]:
@@ -350,7 +349,8 @@ class _Run:
             F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
         )
         kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
-        with baseline.BaselineWriter(path, about, self.job.digest_key) as writer:
+        written = baseline.BaselineWriter(path, about, self.job.digest_key)
+        with running.described(f"{JOB}: baseline"), written as writer:
             for number in range(slices):
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept
