@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from quorumshift_spark import data_fingerprint, ensemble_parity, metadata_parity
 
 from tests.integration import servers
@@ -88,16 +88,17 @@ class Run(parity.Run):
         super().__init__(*given, **more)
 
 
-def run_all(directory: pathlib.Path, home: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Run each job once with its event log in the directory; return their timings: {job: {step: seconds}}."""
+def run_all(directory: pathlib.Path, home: pathlib.Path) -> tuple[dict[str, dict[str, Any]], int]:
+    """Run each job once with its event log in the directory; return their timings, {job: {step: seconds}}, and the last
+    Spark job before them."""
     found = {}
     with events(directory) as spark:
+        found[data_fingerprint.JOB], last = _fingerprint(home, spark)
+        found[ensemble_parity.JOB] = _ensemble(home)
         (home / "synthetic").mkdir()
         result = metadata_parity.compare_synthetic_views(spark, str(home / "synthetic"))
         found[metadata_parity.JOB] = {"probe": 0, **result["timings"]}
-        found[ensemble_parity.JOB] = _ensemble(home)
-        found[data_fingerprint.JOB] = _fingerprint(home)
-    return found
+    return found, last
 
 
 def _ensemble(home: pathlib.Path) -> dict[str, Any]:
@@ -125,11 +126,11 @@ def servers_client(zk: servers.ZooKeeperServer) -> Iterator[Any]:
         client.close()
 
 
-def _fingerprint(home: pathlib.Path) -> dict[str, Any]:
+def _fingerprint(home: pathlib.Path, spark: Any) -> tuple[dict[str, Any], int]:
     address = servers.HostPort("127.0.0.1", servers.free_port())
     voters = f"101@{address}"
     with servers.kraft_controllers(home, [address]), servers.kraft_broker(home, 1, voters) as broker:
-        admin = AdminClient({"bootstrap.servers": str(broker.address)})
+        admin = servers.admin_client(broker.address)
         compact = NewTopic("compacted", 1, 1, config={"cleanup.policy": "compact"})
         servers.create_topics(admin, [NewTopic("plain", 1, 1), compact])
         producer = Producer({"bootstrap.servers": str(broker.address)})
@@ -137,16 +138,18 @@ def _fingerprint(home: pathlib.Path) -> dict[str, Any]:
             for topic in ("plain", "compacted"):
                 producer.produce(topic, key=str(number), value="v")
         assert producer.flush(60) == 0
-        baseline = None
+        baseline, last = None, -1
         for _again in range(2):
+            last = max(spark.sparkContext.statusTracker().getJobIdsForGroup(None), default=-1)
             views = {"cluster": {"bootstrap_servers": str(broker.address)}}
             views |= {"baseline": {"path": str(baseline)}} if baseline else {}
             more = {"fingerprint": {"topics": ["plain", "compacted"]}, "progress": None}
+            more["bounds"] = {"request_timeout_s": 120}
             cluster_id = admin.describe_cluster().result(30).cluster_id
             run = Run(data_fingerprint, home, "before_controllers", views, cluster_id=cluster_id, **more).go()
             assert run.verdict == "pass", run.story()
             baseline = run.output
-    return run.result["timings"]  # type: ignore[index]
+    return run.result["timings"], last  # type: ignore[index]
 
 
 # --- what Spark did -------------------------------------------------------------------------------------------------
@@ -160,8 +163,8 @@ class Step:
         self.plans: list[str] = []
 
 
-def steps_of(directory: pathlib.Path) -> dict[str, dict[str, Step]]:
-    """Return the steps of each job by its event log: {job: {step: Step}}."""
+def steps_of(directory: pathlib.Path, last: int) -> dict[str, dict[str, Step]]:
+    """Return the steps of each job by the event log after the Spark job `last`: {job: {step: Step}}."""
     found: dict[str, dict[str, Step]] = {}
     plans: dict[str, str] = {}
     step_of: dict[int, Step] = {}
@@ -172,7 +175,7 @@ def steps_of(directory: pathlib.Path) -> dict[str, dict[str, Step]]:
         elif name == "SparkListenerJobStart":
             properties = event.get("Properties") or {}
             job, _colon, of_step = str(properties.get("spark.job.description") or "").partition(": ")
-            if job not in JOBS:
+            if job not in JOBS or event["Job ID"] <= last:
                 continue
             step = found.setdefault(job, {}).setdefault(of_step, Step())
             text = plans.get(str(properties.get("spark.sql.execution.id")))
@@ -245,9 +248,11 @@ def picture(job: str, steps: dict[str, Step]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def written(page: str, directory: pathlib.Path, timings: dict[str, dict[str, Any]]) -> dict[pathlib.Path, str]:
+def written(
+    page: str, directory: pathlib.Path, timings: dict[str, dict[str, Any]], last: int
+) -> dict[pathlib.Path, str]:
     """Return the files as they must be: {path: text}."""
-    found = steps_of(directory)
+    found = steps_of(directory, last)
     files = {}
     for job in JOBS:
         region = re.compile(rf"(<!-- from Spark: {job} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -262,8 +267,8 @@ def generate() -> dict[pathlib.Path, str]:
     """Run the jobs and return the files as they must be."""
     with tempfile.TemporaryDirectory() as directory, servers.workdir("jobs_page") as home:
         events_in = pathlib.Path(directory)
-        timings = run_all(events_in, home)
-        return written(PAGE.read_text(encoding="utf-8"), events_in, timings)
+        timings, last = run_all(events_in, home)
+        return written(PAGE.read_text(encoding="utf-8"), events_in, timings, last)
 
 
 if __name__ == "__main__":

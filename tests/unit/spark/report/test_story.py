@@ -417,3 +417,15 @@ def test_result_of_a_fingerprint_is_rendered() -> None:
     assert "orders-0, offsets 0 to 99" in text
     assert "payments-1" in text
     assert "baseline and cluster now" in text
+
+
+@pytest.mark.parametrize("name", ["recorded_pass", "recorded_differ"])
+def test_results_of_real_servers_are_rendered(name: str) -> None:
+    """Recorded for the pictures in the docs (tools/screenshots.py): their excuses are counted."""
+    result = load(name)
+    jsonschema.Draft202012Validator(results.schema()).validate(result)
+    picture = story.build(result).picture
+    assert picture.excused == sum(result["excused"].values()) > 0
+    for excuse, number in result["excused"].items():
+        assert f"{excuse} {number}" in lead(result)
+    Page(report.render(result))
