@@ -37,7 +37,7 @@ STEPS: dict[str, dict[str, str]] = {
     metadata_parity.JOB: {
         "probe": "the driver connects to each source once",
         "read": "tasks read the views; one task reads one part of a view",
-        "replay": "the partitions of a metadata log are computed from its records",
+        "replay": "the partitions of a metadata log are computed from its records; these logs have none",
         "compare": "rows are grouped by key; only hashes of values are exchanged",
         "recheck": "the driver gets the entities of unequal keys, and reads these keys again",
         "nodes": "the registered brokers and the settings of nodes; beside the comparison",
@@ -175,8 +175,13 @@ def steps_of(directory: pathlib.Path, last: int) -> dict[str, dict[str, Step]]:
         elif name == "SparkListenerJobStart":
             properties = event.get("Properties") or {}
             job, _colon, of_step = str(properties.get("spark.job.description") or "").partition(": ")
-            if job not in JOBS or event["Job ID"] <= last:
+            if event["Job ID"] <= last:
                 continue
+            if job not in JOBS:
+                if set(found) - {data_fingerprint.JOB}:
+                    raise ValueError(f"a Spark job has no description of a step: {job!r}, after {list(found)}")
+                # its threads start them, and have no description of their own
+                job, of_step = data_fingerprint.JOB, "read"
             step = found.setdefault(job, {}).setdefault(of_step, Step())
             text = plans.get(str(properties.get("spark.sql.execution.id")))
             if text and text not in step.plans:
@@ -199,7 +204,7 @@ def _events(directory: pathlib.Path) -> Iterator[dict[str, Any]]:
 def plan(description: str) -> str:
     """Return the tree of a plan, without its numbers."""
     tree = description.partition("== Physical Plan ==")[2].strip("\n").split("\n\n")[0]
-    return "\n".join(re.sub(r" \(\d+\)$", "", line) for line in tree.splitlines()).rstrip()
+    return "\n".join(re.sub(r" *\(\d+\)$", "", line).rstrip() for line in tree.splitlines()).rstrip()
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -215,7 +220,7 @@ def section(job: str, steps: dict[str, Step], timings: dict[str, Any]) -> str:
     lines += [f"| `{name}` | {_ran(steps.get(name))} | {text} |" for name, text in STEPS[job].items()]
     for name in STEPS[job]:
         for number, text in enumerate(sorted(steps[name].plans) if name in steps else (), 1):
-            many = f", query {number} of {len(steps[name].plans)}" if len(steps[name].plans) > 1 else ""
+            many = f": query {number} of {len(steps[name].plans)}" if len(steps[name].plans) > 1 else ""
             lines += ["", f"<details><summary>Plan of <code>{name}</code>{many}</summary>", "", "```", text, "```"]
             lines += ["", "</details>"]
     return "\n".join(lines)
@@ -224,7 +229,8 @@ def section(job: str, steps: dict[str, Step], timings: dict[str, Any]) -> str:
 def _ran(step: Step | None) -> str:
     if step is None:
         return "none: the driver"
-    return f"{len(step.stages)}, of {sum(step.stages)} tasks"
+    tasks = sum(step.stages)
+    return f"{len(step.stages)}, of {tasks} task{'s' if tasks > 1 else ''}"
 
 
 def picture(job: str, steps: dict[str, Step]) -> str:
@@ -241,7 +247,8 @@ def picture(job: str, steps: dict[str, Step]) -> str:
     row = [name for name in STEPS[job] if name not in beside]
     for name in STEPS[job]:
         colours = 'fillcolor="#eef3fb", color="#4a6da7"' if name in steps else 'fillcolor="#f4f4f4", color="#777777"'
-        ran = f"{len(steps[name].stages)} Spark stages" if name in steps else "driver"
+        count = len(steps[name].stages) if name in steps else 0
+        ran = f"{count} Spark stage{'s' if count > 1 else ''}" if count else "driver"
         lines.append(f'  {name} [label="{name}\\n{ran}", {colours}]')
     lines.append(f"  {' -> '.join(row)}")
     lines += [f"  replay -> {name} -> write" for name in beside]
