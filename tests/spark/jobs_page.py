@@ -138,8 +138,13 @@ def _fingerprint(home: pathlib.Path, spark: Any) -> tuple[dict[str, Any], int]:
             for topic in ("plain", "compacted"):
                 producer.produce(topic, key=str(number), value="v")
         assert producer.flush(60) == 0
-        baseline, last = None, -1
-        for _again in range(2):
+        servers.wait_for(
+            lambda: all(servers.in_sync(admin, topic, 1) for topic in ("plain", "compacted")),
+            120,
+            "leaders of the topics",
+        )
+        baseline, last, passed = None, -1, 0
+        for _attempt in range(6):  # a leader of new topics may still change
             last = max(spark.sparkContext.statusTracker().getJobIdsForGroup(None), default=-1)
             views = {"cluster": {"bootstrap_servers": str(broker.address)}}
             views |= {"baseline": {"path": str(baseline)}} if baseline else {}
@@ -147,8 +152,11 @@ def _fingerprint(home: pathlib.Path, spark: Any) -> tuple[dict[str, Any], int]:
             more["bounds"] = {"request_timeout_s": 120}
             cluster_id = admin.describe_cluster().result(30).cluster_id
             run = Run(data_fingerprint, home, "before_controllers", views, cluster_id=cluster_id, **more).go()
-            assert run.verdict == "pass", run.story()
-            baseline = run.output
+            if run.verdict == "pass":
+                baseline, passed = run.output, passed + 1
+            if passed == 2:
+                break
+        assert passed == 2, run.story()
     return run.result["timings"], last  # type: ignore[index]
 
 
