@@ -23,7 +23,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
-from quorumshift_spark import excuses, rules
+from quorumshift_spark import excuses, result, rules
 
 from tools.yaml_files import parse_yaml, read_yaml
 
@@ -100,6 +100,11 @@ def verification_excuses() -> str:
     return "\n".join(excuses.markdown())
 
 
+def verification_differences() -> str:
+    """Return the table of the columns of differences.csv and differences.parquet."""
+    return "\n".join(result.markdown())
+
+
 def invariants_table() -> str:
     """The conditions of every gate and admission, from core/gates/invariants.py."""
     rows = ["| id | condition | what holds | read from | required |", "|---|---|---|---|---|"]
@@ -171,6 +176,7 @@ REGIONS = {
     "invariants": invariants_table,
     "verification rules": verification_rules,
     "verification excuses": verification_excuses,
+    "verification differences": verification_differences,
     "gates": gates_table,
     "controller keys": controller_keys_table,
     "cluster variables": lambda: variables_table("detect_phase"),

@@ -25,7 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 
 PACKAGE, SCRIPT = "quorumshift_spark.zip", "submit.py"
 REPORT = "report.html"
-OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
+OUTPUTS = ("result.json", REPORT, "differences.parquet", "differences.csv", "spark.log")
 SHOWN = 5
 LATER_S = 120  # than its supervisor an application gives up the wait for a job: only where the supervisor was killed
 SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "spark", "quorumshift_spark"))

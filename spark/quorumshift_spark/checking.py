@@ -9,6 +9,7 @@ metadata_parity calls it with what Spark found unequal; tests/unit/spark/model c
 
 from __future__ import annotations
 
+import collections
 import time
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
@@ -117,6 +118,18 @@ def since_baseline(found: Sorted) -> Dict[str, int]:
     }
     accepted = {entry.key for entry in found.changed if entry.why == excuses.ACCEPTED}
     return {"changed": len(changed - removed), "removed": len(removed), "accepted": len(accepted)}
+
+
+def excused(checked: Checked) -> Dict[str, int]:
+    """Return how many comparisons match although their sides are not equal, by the excuse; most first. Of views that
+    have different sources."""
+    found: Dict[str, int] = collections.Counter(
+        outcome.excuse or excuses.ONE_SIDE.name
+        for key, outcomes in checked.outcomes.items()
+        for comparison, outcome in outcomes.items()
+        if outcome.outcome == MATCH and outcome.explained is not None and key[0] not in comparison.same_source
+    )
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def is_different(outcomes: Iterable[Outcome]) -> bool:

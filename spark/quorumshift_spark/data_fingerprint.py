@@ -20,8 +20,9 @@ of `samples` only the last records of each partition, or a share of the chunks, 
 read as a whole. The baseline's chunks are read again with their bounds; `chunk_offsets` is the size of new ones.
 Reading may stand still for `request_timeout_s`. What is in `progress` from a job that did not end is not read again.
 
-Writes result.json, differences.parquet and the current fingerprint (fingerprint.store), the next run's baseline, to the
-output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the job's nonce is valid.
+Writes result.json, the tables of differences and the current fingerprint (fingerprint.store), the next run's baseline,
+to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the job's nonce is
+valid.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Unfinished(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
     views, own = (CLUSTER, BASELINE), ("fingerprint", "progress")
-    return running.main(JOB, "Compare a Kafka cluster's data with its baseline.", _Run, arguments, views, own)
+    return running.main(JOB, __doc__, _Run, arguments, views, own)
 
 
 class _Run:
@@ -97,7 +98,7 @@ class _Run:
 
     def run(self) -> None:
         """Read, compare and write; sets the verdict of the result."""
-        for name in (results.DIFFERENCES, store.NAME):
+        for name in (results.DIFFERENCES, results.DIFFERENCES_CSV, store.NAME):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.job.output, name))
         place = os.path.expanduser(self.job.own["progress"] or os.path.join(self.job.directory, "progress"))
@@ -106,9 +107,8 @@ class _Run:
             findings, fingerprint = _fingerprint(self, progress)
             with self.stage("write", CLUSTER):
                 rows = store.write(self.job.output, fingerprint)
-                listed = [results.row(difference, BASELINE, CLUSTER) for difference in findings.differences]
-                results.write_differences(self.job.output, listed)
-                rows[results.DIFFERENCES] = len(findings.differences)
+                listed = (results.row(difference, BASELINE, CLUSTER) for difference in findings.differences)
+                self.result["files"].update(results.write_differences(self.job.output, listed))
                 rows[store.NAME] = 1
                 for name, number in rows.items():
                     self.result["files"][name] = results.file_facts(os.path.join(self.job.output, name), number)
@@ -137,6 +137,10 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     """Add the findings and the verdict to the result."""
     result, shown = run_state.result, run_state.bounds.shown
     result["counts"] = findings.counts
+    excused: Dict[str, int] = {}
+    for (_kind, reason), number in sorted(findings.explained.items()):
+        excused[reason] = excused.get(reason, 0) + number
+    result["excused"] = excused
     notes = [f"{number:,} {kind}: {reason}" for (kind, reason), number in sorted(findings.explained.items())]
     samples = (result["views"].get(CLUSTER) or {}).get("state", {}).get("samples")
     if samples:
@@ -146,13 +150,13 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     why = "; ".join(notes)
     pair = {"left": BASELINE, "right": CLUSTER, "relation": SINCE}
     result["comparisons"] = [{**pair, "note": why, "counts": findings.counts}]
-    result["differences"] = results.some_of_each(list(map(results.listed, findings.differences)), shown)
+    result["differences"] = results.some_of_each(map(results.listed, findings.differences), shown)
     result["differences_total"] = len(findings.differences)
-    excused, undecided = (
+    listed, undecided = (
         [{"kind": kind, "key": key, "left": BASELINE, "right": CLUSTER, "why": reason} for kind, key, reason in entries]
         for entries in (findings.excused, findings.skipped)
     )
-    result.update(changed=excused[:shown], changed_total=len(excused))
+    result.update(changed=listed[:shown], changed_total=len(listed))
     result.update(undecided=[{**entry, "differences": []} for entry in undecided[:shown]])
     result.update(undecided_total=len(undecided))
     reasons = []

@@ -24,10 +24,11 @@ metadata_parity.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.leftovers import FILES
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
@@ -48,6 +49,7 @@ VIEWS = ("servers", "chroot", "zxid", "cut", "without_source")
 SOURCE, DESTINATION = "source", "destination"
 ENSEMBLE = "ensemble"
 KIND = "znode"
+_AFTER_THE_CUT = "transaction after the cut"
 RULE = "equal at the same zxid: servers of one ensemble apply the same transactions"
 DO = (
     "do not cut. The files of one of these servers are not those of its ensemble, or were changed. Stop the "
@@ -63,7 +65,7 @@ _UNPACKED = "unpacked"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(JOB, "Compare the trees of two ZooKeeper ensembles.", _Run, arguments, VIEWS)
+    return running.main(JOB, __doc__, _Run, arguments, VIEWS)
 
 
 class _Run:
@@ -202,18 +204,22 @@ class _Run:
             for number, tree in enumerate(compared)
             for part in range(tasks)
         ]
+        rows = trees.rows(spark, parts, trees.digested, self.job.ship).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            self._compare_rows(spark, rows, compared)
+        finally:
+            rows.unpersist()
+
+    def _compare_rows(self, spark: SparkSession, rows: DataFrame, compared: Sequence[trees.Tree]) -> None:
+        key = self.job.digest_key
         with running.timed(self.result, "compare"):
-            rows = trees.rows(spark, parts, trees.digested, self.job.ship).persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                if self._failed(rows, compared):
-                    return
-                paths = _by_path(rows, len(compared)).persist(StorageLevel.MEMORY_AND_DISK)
-                self._count(rows, paths, compared)
-                limit = self.job.bounds.reread_limit
-                unequal = paths.filter(_any_differs(len(compared))).select("path").orderBy("path")
-                differing = [row.path for row in unequal.limit(limit + 1).collect()]
-            finally:
-                rows.unpersist()
+            if self._failed(rows, compared):
+                return
+            paths = _by_path(rows, len(compared)).persist(StorageLevel.MEMORY_AND_DISK)
+            self._count(rows, paths, compared)
+            limit = self.job.bounds.reread_limit
+            unequal = paths.filter(_any_differs(len(compared))).orderBy("path")
+            differing = [row.path for row in unequal.select("path").limit(limit + 1).collect()]
         with running.timed(self.result, "show"):
             shown = [
                 trees.Part(number, tree, self.chroot, key, wanted=frozenset(differing[:limit]))
@@ -235,7 +241,7 @@ class _Run:
                 ),
                 key=lambda row: row["path"],
             )
-        self._evaluate(compared, found, differing)
+        self._evaluate(compared, found, differing, unequal)
 
     def _failed(self, rows: DataFrame, compared: Sequence[trees.Tree]) -> bool:
         """Set the verdict where a server's files could not be read, and return whether that is so."""
@@ -283,13 +289,19 @@ class _Run:
             pair = {"left": compared[0].view, "right": tree.view, "relation": ENSEMBLE, "note": note}
             self.result["comparisons"].append({**pair, "counts": {KIND: counts}})
         self.result["counts"] = {KIND: total}
+        self.result["excused"] = {_AFTER_THE_CUT: total["explained"]} if total["explained"] else {}
 
     def _evaluate(
-        self, compared: Sequence[trees.Tree], found: Mapping[str, Mapping[int, Any]], differing: Sequence[str]
+        self,
+        compared: Sequence[trees.Tree],
+        found: Mapping[str, Mapping[int, Any]],
+        differing: Sequence[str],
+        unequal: DataFrame,
     ) -> None:
-        """Fill in differences and the verdict; write differences.parquet.
+        """Fill in differences and the verdict; write the tables of differences.
 
         :arg differing: the paths that differ by their digests, one more than are shown where there are more.
+        :arg unequal: all of them, with their digests.
         """
         differences = [
             difference
@@ -297,15 +309,13 @@ class _Run:
             for number in range(1, len(compared))
             for difference in _differences(path, of.get(0), of.get(number), compared, number, self.cut is not None)
         ]
-        listed = [results.listed(difference) for difference in differences]
         self.result.update(
-            differences=results.some_of_each(listed, self.job.bounds.shown), differences_total=len(differences)
+            differences=results.some_of_each(map(results.listed, differences), self.job.bounds.shown),
+            differences_total=len(differences),
         )
-        results.write_differences(
-            self.job.output, [results.row(difference, *difference.sides) for difference in differences]
-        )
-        path = os.path.join(self.job.output, results.DIFFERENCES)
-        self.result["files"][results.DIFFERENCES] = results.file_facts(path, len(differences))
+        rows = (results.row(difference, *difference.sides) for difference in differences)
+        unlisted = _unchecked(unequal, differing, compared) if len(differing) > self.job.bounds.reread_limit else ()
+        self.result["files"].update(results.write_differences(self.job.output, itertools.chain(rows, unlisted)))
         reasons = []
         if differences:
             more = len(differing) > self.job.bounds.reread_limit
@@ -322,6 +332,18 @@ class _Run:
             )
         verdict = results.DIFFER if differences else results.INCOMPLETE if vanished else results.PASS
         self.result.update(verdict=verdict, reasons=reasons)
+
+
+def _unchecked(
+    unequal: DataFrame, differing: Sequence[str], compared: Sequence[trees.Tree]
+) -> Iterator[Dict[str, Any]]:
+    """Yield the rows of znodes whose fields were not read: a part of the paths is on the driver at a time."""
+    for row in itertools.islice(unequal.toLocalIterator(), len(differing) - 1, None):
+        for number, tree in enumerate(compared[1:], 1):
+            if row.d0 != row[f"d{number}"]:
+                sides = {compared[0].view: None, tree.view: None}
+                difference = Difference(KIND, canonical([row.path]), None, sides, ENSEMBLE, RULE, DO)
+                yield results.row(difference, *sides, results.UNCHECKED, "its fields were not read")
 
 
 _NO_LEFTOVER = {"znodes": 0, "bytes": 0, "ephemerals": 0}

@@ -6,9 +6,9 @@
     spark-submit --py-files quorumshift_spark.zip submit.py metadata_parity --input DIR/job.json
 
 Reads job.json (see job.py) and all views on Spark, compares them and re-checks what differs. Writes
-differences.parquet, with the verdict pass entities.parquet (the next gate's baseline), and, last, result.json to the
-output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json with the job's
-nonce is valid.
+differences.parquet and differences.csv, with the verdict pass entities.parquet (the next gate's baseline), and, last,
+result.json to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in
+result.json with the job's nonce is valid.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import shutil
 import time
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from pyspark.sql import DataFrame, SparkSession
@@ -30,10 +31,10 @@ from quorumshift_spark import accounting, checking, fence, nodes, parity, rules,
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.checking import Checked
-from quorumshift_spark.compare import SKIPPED, Difference
+from quorumshift_spark.compare import SKIPPED, Difference, compare
 from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import LiveView, View, baseline, family
+from quorumshift_spark.views import Absent, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 JOB = "metadata_parity"
@@ -42,13 +43,12 @@ _ROWS = "rows"  # in the job's directory: what was read, in Parquet
 _ROWS_A_SLICE = 3_000_000
 _POLL_S = 0.5
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
+_LISTED = 1_000_000  # of the keys beyond, how many the tables of differences have: they are some GB then
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(
-        JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments, warm_up=compare_synthetic_views
-    )
+    return running.main(JOB, __doc__, _Run, arguments, warm_up=compare_synthetic_views)
 
 
 def compare_synthetic_views(spark: SparkSession, directory: str) -> Dict[str, Any]:
@@ -263,7 +263,8 @@ class _Run:
             time.sleep(_POLL_S)
 
     def _of_nodes(self, rows, copies):
-        brokers, settings = parity.of_nodes(rows, copies)
+        with running.described(f"{JOB}: nodes"):
+            brokers, settings = parity.of_nodes(rows, copies)
         return brokers, nodes.with_files(settings, self.job.view_options)
 
     def _about_baseline(self) -> Dict[str, Any]:
@@ -348,7 +349,8 @@ class _Run:
             F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
         )
         kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
-        with baseline.BaselineWriter(path, about, self.job.digest_key) as writer:
+        written = baseline.BaselineWriter(path, about, self.job.digest_key)
+        with running.described(f"{JOB}: baseline"), written as writer:
             for number in range(slices):
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept
@@ -364,7 +366,7 @@ class _Run:
         readings,
         own: nodes.Compared,
     ) -> None:
-        """Fill in counts, differences and the verdict; write differences.parquet."""
+        """Fill in counts, differences and the verdict; write the tables of differences."""
         result, bounds = self.result, self.job.bounds
         equal, of_beyond = collections.Counter(unequal.equal), unequal.counts(beyond, True)
         equal.update(of_beyond)
@@ -378,16 +380,6 @@ class _Run:
             {name: reading.read for name, reading in readings.items()},
         )
         found = checking.in_order(checked)
-        differences, rows = [], []
-        for entry in found.differing:
-            differences += [results.listed(difference) for difference in entry.outcome.differences]
-            rows += _rows("differ", entry.comparison, entry.outcome.differences, "")
-        undecided = [_entry(entry, entry.outcome.differences) for entry in found.undecided]
-        changed = [_entry(entry, entry.outcome.changes) for entry in found.changed]
-        for entry in found.undecided:
-            rows += _rows("undecided", entry.comparison, entry.outcome.differences, entry.why)
-        for entry in found.changed:
-            rows += _rows("changed", entry.comparison, entry.outcome.changes, entry.why)
         for comparison in comparisons:
             counts = account.counts[comparison]
             for key, of in checked.undecided:
@@ -398,33 +390,54 @@ class _Run:
             facts = {name: getattr(comparison, name) for name in ("left", "right", "relation", "note")}
             result["comparisons"].append({**facts, "same_source": list(comparison.same_source), "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
-        for difference in own.differences:
-            differences.append(results.listed(difference))
-            rows += _rows("differ", rules.Comparison(*difference.sides, difference.relation, ()), [difference], "")
         result["comparisons"] += own.comparisons
         result["since_baseline"] = checking.since_baseline(found)
-        result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
-        result["differences"] = results.some_of_each(differences, bounds.shown)
-        result.update(undecided=undecided[: bounds.shown], changed=changed[: bounds.shown])
-        results.write_differences(self.job.output, rows)
-        path = os.path.join(self.job.output, results.DIFFERENCES)
-        result["files"][results.DIFFERENCES] = results.file_facts(path, len(rows))
+        result["excused"] = checking.excused(checked)
+        differing = [*(entry.outcome.differences for entry in found.differing), own.differences]
+        total = sum(map(len, differing))
+        listed = map(results.listed, itertools.chain.from_iterable(differing))
+        result["differences"] = results.some_of_each(listed, bounds.shown)
+        result.update(differences_total=total, undecided_total=len(found.undecided), changed_total=len(found.changed))
+        result["undecided"] = [_entry(entry, entry.outcome.differences) for entry in found.undecided[: bounds.shown]]
+        result["changed"] = [_entry(entry, entry.outcome.changes) for entry in found.changed[: bounds.shown]]
+        rows = itertools.chain(_rows(found, own), self._unchecked(unequal, beyond, comparisons))
+        result["files"].update(results.write_differences(self.job.output, rows))
         reasons = []
-        if differences:
-            reasons.append(f"{len(differences)} differences, the first: {differences[0]['text']}")
+        if total:
+            first = next(itertools.chain.from_iterable(differing))
+            reasons.append(f"{total} differences, the first: {results.listed(first)['text']}")
         if beyond:
             self.incomplete.append(f"{len(beyond)} more keys that differ were not read again after these")
-        if undecided:
-            first = undecided[0]
-            self.incomplete.append(
-                f"{len(undecided)} could not be decided, the first: {first['kind']} {first['key']}: {first['why']}"
-            )
+        if len(beyond) > _LISTED:
+            self.incomplete.append(f"the tables of differences have {_LISTED} of these keys")
+        if found.undecided:
+            first = result["undecided"][0]
+            text = f"{first['kind']} {first['key']}: {first['why']}"
+            self.incomplete.append(f"{len(found.undecided)} could not be decided, the first: {text}")
         self.incomplete += account.wrong
         skipped = sum(counts[SKIPPED] for counts in result["counts"].values())
-        if skipped and not (undecided or beyond):
+        if skipped and not (found.undecided or beyond):
             self.incomplete.append(f"{skipped} entities were not compared")
-        verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
+        verdict = results.DIFFER if total else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
+
+    def _unchecked(
+        self, unequal: parity.Unequal, beyond: Sequence[int], comparisons: Sequence[rules.Comparison]
+    ) -> Iterator[Dict[str, Any]]:
+        """Yield the rows of the keys that were not read again, as many keys at a time as are read again together."""
+        limit = self.job.bounds.reread_limit
+        for start in range(0, min(len(beyond), _LISTED), limit):
+            keys, _twice = unequal.entities(beyond[start : min(start + limit, _LISTED)])
+            for (kind, key), views in keys.items():
+                for comparison in comparisons:
+                    if kind in comparison.kinds:
+                        pair = comparison.left, comparison.right
+                        sides = (views.get(name, Absent({})) for name in pair)
+                        for difference in compare(comparison, kind, key, *sides).differences:
+                            yield results.row(difference, *pair, results.UNCHECKED, _AS_FIRST_READ)
+
+
+_AS_FIRST_READ = "as first read: it may have been a change in flight, or one since the baseline with its record"
 
 
 def _discard(path: str) -> None:
@@ -461,5 +474,11 @@ def _members():
     return F.transform(F.map_entries("fields"), lambda entry: F.concat(F.lit('"'), entry.key, F.lit('":'), entry.value))
 
 
-def _rows(status, comparison, differences, why):
-    return [results.row(difference, comparison.left, comparison.right, status, why) for difference in differences]
+def _rows(found: checking.Sorted, own: nodes.Compared) -> Iterator[Dict[str, Any]]:
+    """Yield the rows of the tables of differences, in the order of result.json."""
+    for status, entries in (("differ", found.differing), ("undecided", found.undecided), ("changed", found.changed)):
+        for entry in entries:
+            for difference in entry.outcome.changes if status == "changed" else entry.outcome.differences:
+                yield results.row(difference, entry.comparison.left, entry.comparison.right, status, entry.why)
+    for difference in own.differences:
+        yield results.row(difference, *difference.sides)

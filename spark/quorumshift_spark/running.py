@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, Sequence
 
 import pyspark
 from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -28,7 +29,7 @@ _NOT_NEEDED = 4  # the exit code of an application that had no job
 
 def main(
     name: str,
-    description: str,
+    about: str | None,
     create: Callable[[jobs.Job, Dict[str, Any]], Any],
     arguments: Sequence[str] | None,
     views: Sequence[str] = jobs.VIEWS,
@@ -37,11 +38,19 @@ def main(
 ) -> int:
     """Run the job `create(job, result)`, whose `run` fills in the result as far as it gets; return the exit code.
 
+    :arg about: the text of --help: what the job reads and writes.
     :arg views: the keys of `views` in job.json; `own`: its other keys, see job.load.
     :arg warm_up: see ahead.start.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--input", required=True, help="job.json")
+    parser = argparse.ArgumentParser(
+        prog=f"submit.py {name}",
+        description=about,
+        epilog=_EPILOG.format(name=name, keys=(jobs.__doc__ or "").partition("\n\n")[2].strip()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--input", required=True, metavar="DIR/job.json", help="what to do; mode 0600, in a directory of mode 0700"
+    )
     parser.add_argument(
         "--wait",
         type=float,
@@ -60,6 +69,31 @@ def main(
         if started:
             with contextlib.suppress(OSError, Py4JNetworkError):  # the job has reported that its JVM ended
                 started.stop()
+
+
+_EPILOG = """exit codes:
+  0  pass: all was compared, and nothing differs
+  1  differ
+  2  error: a view or Spark failed, or the command line or job.json cannot be used
+  3  incomplete: not all was compared or decided
+  4  with --wait: no job came
+The exit code opens no gate: result.json with the nonce of job.json does.
+
+output, in the directory `output` of job.json: result.json (result.schema.json), report.html, differences.parquet and
+differences.csv, and with the verdict pass what the next comparison takes as its baseline
+
+example, on one host, that compares ZooKeeper with a broker (digest.key: 16 random bytes or more):
+  umask 077; mkdir -p job; head -c 32 /dev/urandom > job/digest.key
+  cat > job/job.json <<'END'
+  {{"nonce": "1", "gate": "before_controllers", "cluster_id": "THE_ID", "output": "/root/job/output",
+   "digest_key_file": "/root/job/digest.key",
+   "views": {{"zookeeper": {{"connect": "zk1:2181"}}, "brokers": [{{"id": 1, "address": "b1:9092"}}]}}}}
+  END
+  spark-submit --master 'local[*]' --py-files quorumshift_spark.zip submit.py metadata_parity --input job/job.json
+
+job.json of all jobs:
+{keys}
+"""
 
 
 def _run(
@@ -125,12 +159,32 @@ _NO_JVM = "Spark's JVM ended during the job: it was killed, or it had no memory 
 
 @contextlib.contextmanager
 def timed(result: Dict[str, Any], stage: str) -> Iterator[None]:
-    """Add how long the block takes to the result's timings."""
+    """Add how long the block takes to the result's timings. Spark's UI and event log name its Spark jobs so."""
     started = time.monotonic()
+    try:
+        with described(f"{result['job']}: {stage}"):
+            yield
+    finally:
+        result["timings"][stage] = round(time.monotonic() - started, 3)
+
+
+@contextlib.contextmanager
+def described(text: str) -> Iterator[None]:
+    """Describe the Spark jobs that this thread starts in the block."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        yield
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, text)
     try:
         yield
     finally:
-        result["timings"][stage] = round(time.monotonic() - started, 3)
+        with contextlib.suppress(OSError, Py4JNetworkError):  # the job reports that its JVM ended
+            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
+
+
+_DESCRIPTION = "spark.job.description"
 
 
 def _fail(result, reason):

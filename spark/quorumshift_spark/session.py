@@ -20,6 +20,9 @@ import quorumshift_spark
 EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography", "crc32c")
 _DAEMON, _PATH = "spark.python.daemon.module", "spark.executorEnv.PYTHONPATH"
 _SECRET = "spark.authenticate.secret"
+_REDACTED = "spark.redaction.regex"
+SECRETS = "(?i)secret|password|passphrase|token|access[.]?key|account[.]?key|private[.]?key|credential|jaas"
+"""Settings of which Spark's event log, UI and logs show no value, by name or value: Spark's own default, and more."""
 _WITHOUT = (
     "If master and workers have none, and you trust the network, add to quorumshift_spark_conf: "
     '{spark.authenticate: "false", spark.network.crypto.enabled: "false"}'
@@ -59,6 +62,8 @@ def _settings(given: SparkConf) -> Dict[str, str]:
     """Return what this package sets, beside the settings that were given."""
     # For each expression, PySpark would record the line of code that made it
     settings = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+    if not given.contains(_REDACTED):
+        settings[_REDACTED] = SECRETS
     if _is_local(given.get("spark.master", "")) and not given.contains(_DAEMON):
         places = [os.path.dirname(quorumshift_spark.__path__[0]), given.get(_PATH, "")]
         settings.update({_DAEMON: "quorumshift_spark.daemon", _PATH: os.pathsep.join(filter(None, places))})

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import sys
 import threading
 import time
@@ -99,6 +100,9 @@ class Run:
         if not path.exists():
             return
         self.result = json.loads(path.read_text())
+        kept = os.environ.get("QUORUMSHIFT_KEEP_RESULTS")  # a directory; tools/screenshots.py renders such results
+        if kept:
+            shutil.copytree(self.output, pathlib.Path(kept) / self.directory.name, dirs_exist_ok=True)
         jsonschema.validate(self.result, result.schema())
         assert self.result["nonce"] == self.nonce
         assert self.result["digest"] == result.digest(self.result)

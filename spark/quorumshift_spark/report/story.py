@@ -19,11 +19,18 @@ from quorumshift_spark.report import wording
 PASS, DIFFER, ERROR, INCOMPLETE = "pass", "differ", "error", "incomplete"
 COUNTS = ("read", "match", "explained", "differ", "left_only", "right_only", "skipped")
 SHOWN = 50
-"""Entities that the page lists in one group; differences.parquet holds all."""
+"""Entities that the page lists in one group; differences.csv and differences.parquet hold all."""
+OPEN = 10
+"""Of these, how many are seen before a click: on a phone a hundred of them hide the next group."""
+REASONS = 3
+"""Reasons that are seen before a click."""
 ALONE = 3
 """Brokers that the page names one by one; more of them that say the same are one line or column."""
+NAMED = 8
+"""Brokers that differ, of many, which a bar names."""
 BROKERS = "brokers"
 
+_TABLES = ("differences.csv", "differences.parquet")
 _STYLES = {PASS: "done", DIFFER: "stopped", ERROR: "stopped", INCOMPLETE: "open"}
 _AGAIN = "Then run the same command again. To repeat only this comparison, run playbooks/verify.yml."
 
@@ -83,6 +90,33 @@ class Pair(NamedTuple):
     note: str
 
 
+class Bar(NamedTuple):
+    """A line of the picture: what was compared with what, and how many comparisons agree, are excused, are undecided,
+    differ. `where`: on which of many brokers something differs, "" where all of the line are one pair."""
+
+    left: str
+    right: str
+    agree: int
+    excused: int
+    undecided: int
+    differ: int
+    where: str
+
+
+class Picture(NamedTuple):
+    """The sums of the bars. `records`: (what excuses, how many) where the result has it; `moved`: entities that
+    changed while the job ran."""
+
+    bars: List[Bar]
+    read: int
+    agree: int
+    excused: int
+    undecided: int
+    differ: int
+    records: List[Tuple[str, int]]
+    moved: int
+
+
 class Step(NamedTuple):
     """A step for the operator. `groups`: (anchor, name) of the groups of differences that it is for."""
 
@@ -102,7 +136,7 @@ class Entry(NamedTuple):
 
 class Story(NamedTuple):
     """The content of the page. `style`: done, stopped or open; `open`: whether this result lets the gate open;
-    `sentence`: why; `steps`: what to do next, in order."""
+    `sentence` and `picture`: why; `steps`: what to do next, in order; `tables`: files beside the page with all rows."""
 
     job: str
     gate: str
@@ -111,12 +145,16 @@ class Story(NamedTuple):
     style: str
     open: bool
     sentence: str
+    picture: Picture
     reasons: List[str]
+    reasons_opened: int
     steps: List[Step]
     counts: List[Tuple[str, List[int]]]
     total: List[int]
     pairs: List[Pair]
     groups: List[Group]
+    opened: int
+    tables: List[str]
     unlisted: int
     undecided: List[Entry]
     undecided_total: int
@@ -140,6 +178,7 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
     all_differences = max(grouped, int(result.get("differences_total") or 0))
     counts, total = _counts(result.get("counts"))
     gate = str(result.get("gate") or "")
+    picture = _picture(result, views, total)
     return Story(
         job=str(result.get("job") or "job"),
         gate=gate,
@@ -147,13 +186,17 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
         verdict=verdict,
         style=_STYLES.get(verdict, "stopped"),
         open=verdict == PASS,
-        sentence=_sentence(verdict, total, all_differences, groups, views),
+        sentence=_sentence(verdict, picture, groups, views),
+        picture=picture,
         reasons=[str(reason) for reason in result.get("reasons") or ()],
+        reasons_opened=REASONS,
         steps=_steps(verdict, gate, groups, views),
         counts=counts,
         total=total,
         pairs=_pairs(result.get("comparisons") or ()),
         groups=groups,
+        opened=OPEN,
+        tables=[name for name in _TABLES if name in _mapping(result.get("files"))],
         unlisted=all_differences - grouped,
         undecided=_entries(result.get("undecided")),
         undecided_total=int(result.get("undecided_total") or 0),
@@ -260,20 +303,69 @@ def _sides(difference: Mapping[str, Any]) -> str:
     return f"{difference.get('field') or 'exists'}: {' → '.join(sides)}"
 
 
-def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:
-    read, skipped = total[0], total[-1]
-    names = _joined([wording.view(view.name) for view in _fewer([shown for shown in views if not shown.error])])
-    if verdict == PASS:
-        return f"No difference in {read:,} comparisons of {names}. Nothing was skipped."
+def _picture(result: Mapping[str, Any], views: List[View], total: List[int]) -> Picture:
+    """Return the picture: a bar for each view that was compared with one other view, or with many of one kind."""
+    of_bars: Dict[Tuple[str, str], List[Tuple[str, List[int]]]] = {}
+    for comparison in map(_mapping, result.get("comparisons") or ()):
+        counts = _mapping(comparison.get("counts"))
+        same = comparison.get("same_source") or ()
+        counted = _counts({kind: of for kind, of in counts.items() if kind not in same})[1]
+        left, right = str(comparison.get("left")), str(comparison.get("right"))
+        of_bars.setdefault((left, right.partition(":")[0]), []).append((right, counted))
+    bars = [_bar(left, members) for (left, _family), members in of_bars.items()]
+    sums = [sum(column) for column in zip(*(bar[2:6] for bar in bars))] or list(_parts(total))
+    records = [(str(name), int(number)) for name, number in _mapping(result.get("excused")).items()]
+    return Picture(bars, sum(sums), *sums, records, sum(view.moved for view in views))
+
+
+def _bar(left: str, members: List[Tuple[str, List[int]]]) -> Bar:
+    """Return the bar of a view that was compared with these others, [(view, counts)]."""
+    parts = [sum(column) for column in zip(*(_parts(counts) for _right, counts in members))]
+    wrong = [right for right, counts in members if sum(counts[3:])]
+    ids = [wording.broker_id(right) for right, _counts in members]
+    if len(members) > ALONE and None not in ids:
+        where = "" if not wrong else _named(wrong) if len(wrong) <= NAMED else f"{len(wrong):,} of them"
+        return Bar(wording.view(left), f"{len(members):,} brokers", *parts, where)
+    where = _joined(list(map(wording.view, wrong))) if wrong and len(members) > 1 else ""
+    return Bar(wording.view(left), wording.views(right for right, _counts in members), *parts, where)
+
+
+def _parts(counts: List[int]) -> Tuple[int, int, int, int]:
+    """Return how many of COUNTS agree, are excused, are undecided, differ."""
+    _read, match, explained, differ, left_only, right_only, skipped = counts
+    return match - explained, explained, skipped, differ + left_only + right_only
+
+
+def _sentence(verdict: str, picture: Picture, groups: List[Group], views: List[View]) -> str:
+    """Return what was compared with what, and what came of it."""
+    if verdict == ERROR or verdict not in _STYLES:
+        failed = _joined([wording.view(view.name) for view in views if view.error])
+        return f"The comparison failed{f': {failed} could not be read' if failed else ''}. There is no result."
+    names = wording.views(view.name for view in views if not view.error)
+    of = f"{picture.read:,} comparisons of {names}" if names else f"{picture.read:,} comparisons"
+    rest = [f"{picture.agree:,} agree"]
+    if picture.excused:
+        rest.append(f"{picture.excused:,} {_are(picture.excused)} excused")
     if verdict == DIFFER:
         kinds = _joined(list(dict.fromkeys(wording.kind(group.kind) for group in groups)))
-        what = f"{differences:,} difference{'s' if differences != 1 else ''} in {read:,} comparisons"
-        return f"{what}: {kinds}." if kinds else f"{what}."
+        if picture.undecided:
+            rest.append(f"{picture.undecided:,} {_are(picture.undecided)} undecided")
+        differ = picture.differ or sum(group.total for group in groups)
+        what = f"{differ:,} of {of} {'differs' if differ == 1 else 'differ'}"
+        return f"{what}{f': {kinds}' if kinds else ''}. {_capital(_joined(rest))}."
     if verdict == INCOMPLETE:
-        what = f"{skipped:,} of {read:,} comparisons were not possible" if skipped else "The comparison is incomplete"
-        return f"{what}. Metadata or records that were not compared may differ."
-    failed = _joined([wording.view(view.name) for view in views if view.error])
-    return f"The comparison failed{f': {failed} could not be read' if failed else ''}. There is no result."
+        undecided = f"{picture.undecided:,} of {of} {_are(picture.undecided)} undecided"
+        what = undecided if picture.undecided else f"Not all was compared; in {of} nothing differs"
+        return f"{what}. {_capital(_joined(rest))}. What was not decided may differ."
+    return f"Nothing differs in {of}, and nothing is undecided. {_capital(_joined(rest))}."
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _steps(verdict: str, gate: str, groups: List[Group], views: List[View]) -> List[Step]:
@@ -302,7 +394,7 @@ def _link(group: Group) -> Tuple[str, str]:
 
 
 def _as_sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
+    text = _capital(text)
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

@@ -75,8 +75,34 @@ def brokers(ids: Iterable[int]) -> str:
             spans[-1][1] = broker
         else:
             spans.append([broker, broker])
-    shown = ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in spans)
+    shown = ", ".join(
+        f"{first} to {last}" if last > first + 1 else f"{first}, {last}" if last > first else f"{first}"
+        for first, last in spans
+    )
     return f"broker{'s' if len(spans) > 1 or spans[0][0] < spans[0][1] else ''} {shown}"
+
+
+def views(names: Iterable[str]) -> str:
+    """Return views for the operator: `ZooKeeper, metadata log of controllers 101, 102 and brokers 1 to 300`."""
+    texts: Dict[str, str] = {}
+    of_controllers: List[str] = []
+    ids: List[int] = []
+    for name in names:
+        family, _colon, part = str(name).partition(":")
+        broker = broker_id(name)
+        if broker is not None:
+            ids.append(broker)
+            texts["broker"] = brokers(ids)
+        elif family == "metadata_log" and part:
+            of_controllers.append(part)
+            plural = "s" if len(of_controllers) > 1 else ""
+            texts["of_controllers"] = f"metadata log{plural} of controller{plural} {', '.join(of_controllers)}"
+        elif family == "baseline":
+            texts["baseline"] = "baseline"
+        else:
+            texts[name] = view(name)
+    shown = list(texts.values())
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else ""
 
 
 def number(value: Any) -> str:

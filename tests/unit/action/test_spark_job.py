@@ -13,6 +13,7 @@ import shutil
 
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible_collections.quorumshift.kafka.plugins.action import spark_job
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, spark_jobs
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
@@ -398,3 +399,19 @@ def test_a_gate_before_the_copy_says_that_no_zookeeper_server_gave_its_snapshot(
     spark._module = module
     spark.run("spark_job", {**ARGS, "snapshots": snapshots})
     assert any("No ZooKeeper server gave its snapshot" in line for line in spark.printed) is said
+
+
+def test_report_and_tables_are_fetched_from_another_spark_host(tmp_path):
+    """With mode 0600, as everything that another host wrote."""
+    action = spark_job.ActionModule.__new__(spark_job.ActionModule)
+
+    def fetch(_name, src, dest, flat):
+        assert flat and src.startswith("/there/output/")
+        with open(dest, "x", encoding="ascii"):
+            pass
+
+    action._action = fetch
+    action._fetch("metadata_parity", "/there/output", str(tmp_path))
+    fetched = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert {"result.json", "report.html", "differences.csv", "differences.parquet"} <= set(fetched)
+    assert set(fetched.values()) == {0o600}

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import Row
 from quorumshift_spark import ensemble_parity
+from quorumshift_spark import result as results
 from quorumshift_spark.views import trees
 
 SIDES = ("source:s1", "destination:z1", "destination:z2")
@@ -31,6 +34,22 @@ def test_what_a_second_reading_lacks_is_no_pass(tmp_path, differing, shown, verd
     job = SimpleNamespace(output=str(tmp_path), bounds=SimpleNamespace(shown=10, reread_limit=10))
     run = SimpleNamespace(job=job, cut=None, result={"files": {}})
     compared = [SimpleNamespace(view=view) for view in SIDES]
-    ensemble_parity._Run._evaluate(run, compared, shown, differing)
+    ensemble_parity._Run._evaluate(run, compared, shown, differing, None)
     assert run.result["verdict"] == verdict
     assert why is None or why in " ".join(run.result["reasons"])
+
+
+def test_znodes_beyond_the_limit_are_in_the_tables(tmp_path):
+    """Of these the fields are not read. `unequal` has all paths that differ, in their order."""
+    job = SimpleNamespace(output=str(tmp_path), bounds=SimpleNamespace(shown=10, reread_limit=1))
+    run = SimpleNamespace(job=job, cut=None, result={"files": {}})
+    compared = [SimpleNamespace(view=view) for view in SIDES]
+    paths = [Row(path="/a", d0=1, d1=2, d2=1), Row(path="/b", d0=1, d1=1, d2=None), Row(path="/c", d0=None, d1=1, d2=2)]
+    unequal = SimpleNamespace(toLocalIterator=lambda: iter(paths))
+    ensemble_parity._Run._evaluate(run, compared, {"/a": {0: NODE, 1: OTHER, 2: NODE}}, ["/a", "/b"], unequal)
+    rows = pq.read_table(tmp_path / results.DIFFERENCES).to_pylist()
+    found = [(row["status"], row["key"], row["right"]) for row in rows if row["status"] == results.UNCHECKED]
+    of = SIDES[1:]
+    assert found == [(results.UNCHECKED, *row) for row in (('["/b"]', of[1]), ('["/c"]', of[0]), ('["/c"]', of[1]))]
+    assert {row["key"] for row in rows if row["status"] == "differ"} == {'["/a"]'}
+    assert run.result["files"][results.DIFFERENCES_CSV]["rows"] == len(rows)

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import tracemalloc
 import zipfile
 
 import jsonschema
+import pyarrow.parquet as pq
 import pytest
 from quorumshift_spark import job as jobs
 from quorumshift_spark import metadata_parity, package, result
+from quorumshift_spark.compare import Difference
 from quorumshift_spark.views import ViewError
 from quorumshift_spark.views.source import error_line
 
@@ -172,14 +176,87 @@ def test_archive_is_reproducible_and_has_directory_entries(tmp_path):
     assert not [name for name in names if "__pycache__" in name]
 
 
+def difference(key, field="value", kind="config", **sides):
+    sides = sides or {"zookeeper": '"1"', "metadata_log": '"2"'}
+    return Difference(kind, json.dumps(key), field, sides, "zookeeper_log", "equal", "do")
+
+
+def tables(directory):
+    """Return the rows of both tables of differences."""
+    with open(directory / result.DIFFERENCES_CSV, encoding="utf-8", newline="") as file:
+        text = list(csv.DictReader(file))
+    return pq.read_table(directory / result.DIFFERENCES).to_pylist(), text
+
+
+def test_tables_of_differences_have_the_same_rows(tmp_path):
+    found = [
+        difference(["topic", "orders", "retention.ms"]),
+        difference(["t"], None, "topic", zookeeper=None, metadata_log='{"id":"a, \\"b\\""}'),
+        difference(["User:\u202e\n=é", 1], "leader", "partition", zookeeper="-1", metadata_log="1"),
+    ]
+    facts = result.write_differences(
+        str(tmp_path), (result.row(one, "zookeeper", "metadata_log", "changed", "why") for one in found)
+    )
+    rows, text = tables(tmp_path)
+    assert [{name: value or "" for name, value in row.items()} for row in rows] == text
+    assert list(text[0]) == list(result.COLUMNS) and rows[1]["left_value"] is None
+    assert text[2]["left_value"] == "-1"  # a number is no formula
+    assert "\\u202e" in text[2]["key"]
+    for name, fact in facts.items():
+        assert os.stat(tmp_path / name).st_mode & 0o777 == 0o600
+        assert fact == result.file_facts(str(tmp_path / name), 3)
+    assert set(facts) == {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1+1", "@SUM(A1)", " =1", "\u00a0=1", "\uff1d1", "-1+cmd|' /C calc'!A0"]
+)
+def test_no_cell_of_the_csv_is_a_formula(tmp_path, text):
+    row = dict.fromkeys(result.COLUMNS, text)
+    result.write_differences(str(tmp_path), [row])
+    rows, cells = tables(tmp_path)
+    assert set(cells[0].values()) == {f"'{text}"}
+    assert set(rows[0].values()) == {text}
+
+
+@pytest.mark.parametrize("clear", ['"s3cret"', '{"value":"s3cret"}', '["s3cret"]', '{"digest":"a","value":"s3cret"}'])
+def test_no_table_has_a_secret_in_clear_text(tmp_path, clear):
+    """Views seal them; one that does not is masked."""
+    sealed = '{"digest":"0a"}'
+    found = difference(["broker", None, "ssl.key.password"], zookeeper=sealed, metadata_log=clear)
+    result.write_differences(str(tmp_path), [result.row(found, "zookeeper", "metadata_log")])
+    rows, text = tables(tmp_path)
+    assert "s3cret" not in str(rows) + str(text) + str(result.listed(found))
+    assert rows[0]["left_value"] == sealed and rows[0]["right_value"] == '"********"'
+
+
+def test_100_000_differences_are_never_all_in_memory(tmp_path):
+    def peak(number):
+        rows = (
+            result.row(difference(["topic", f"topic-{n}", "retention.ms"]), "zookeeper", "metadata_log")
+            for n in range(number)
+        )
+        listed = (result.listed(difference(["topic", f"topic-{n}", "x"])) for n in range(number))
+        tracemalloc.start()
+        try:
+            facts = result.write_differences(str(tmp_path), rows)
+            assert len(result.some_of_each(listed, 200)) == 200
+            return facts[result.DIFFERENCES_CSV]["rows"], tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, many = peak(10_000), peak(100_000)
+    assert (few[0], many[0]) == (10_000, 100_000)
+    assert many[1] < 1.5 * few[1]
+
+
 def test_many_differences_of_one_sort_do_not_hide_another():
-    def difference(kind, number):
+    def listed(kind, number):
         return {"kind": kind, "key": str(number), "field": "isr", "sides": {"zookeeper": "1", "metadata_log": "2"}}
 
-    partitions = [difference("partition", number) for number in range(300)]
-    found = [difference("acl", 0), *partitions, difference("topic", 1), difference("topic", 2)]
-    listed = result.some_of_each(found, 6)
-    assert [(item["kind"], item["key"]) for item in listed] == [
+    partitions = [listed("partition", number) for number in range(300)]
+    found = [listed("acl", 0), *partitions, listed("topic", 1), listed("topic", 2)]
+    assert [(item["kind"], item["key"]) for item in result.some_of_each(found, 6)] == [
         *(("acl", "0"), ("partition", "0"), ("topic", "1")),
         *(("partition", "1"), ("topic", "2"), ("partition", "2")),
     ]

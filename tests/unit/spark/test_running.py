@@ -20,7 +20,7 @@ def test_a_jvm_that_has_gone_is_named(monkeypatch, error):
 
     monkeypatch.setattr(session, "start", lambda _name: SimpleNamespace(stop=stop))
     said = pytest.raises(session.SessionError, match="Spark's JVM ended during the job")
-    with said, running.spark("metadata_parity", {"timings": {}}):
+    with said, running.spark("metadata_parity", {"job": "metadata_parity", "timings": {}}):
         raise Py4JNetworkError("the answer to a query did not come")
 
 

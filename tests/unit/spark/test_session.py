@@ -44,4 +44,9 @@ def test_the_workers_of_one_host_have_a_daemon_of_this_package():
 @pytest.mark.parametrize("given", [{"spark.master": "spark://m:7077"}, {"spark.python.daemon.module": "theirs"}])
 def test_a_cluster_and_another_daemon_are_left_alone(given):
     conf = SparkConf(loadDefaults=False).set("spark.master", "local[*]").setAll(given.items())
-    assert list(session._settings(conf)) == ["spark.python.sql.dataFrameDebugging.enabled"]
+    assert list(session._settings(conf)) == ["spark.python.sql.dataFrameDebugging.enabled", "spark.redaction.regex"]
+
+
+def test_an_operators_redaction_is_left_alone():
+    given = SparkConf(loadDefaults=False).set("spark.master", "spark://m:7077").set("spark.redaction.regex", "theirs")
+    assert "spark.redaction.regex" not in session._settings(given)

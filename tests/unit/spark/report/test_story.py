@@ -157,7 +157,9 @@ def test_page_is_self_contained(verdict: str) -> None:
     assert len(ids) == len(set(ids))
     for _tag, attributes in page.tags:
         link = attributes.get("href")
-        assert link is None or (link.startswith("#") and link[1:] in ids)
+        # the tables of differences are written beside the page
+        beside = link in (results.DIFFERENCES, results.DIFFERENCES_CSV) and link in load(verdict)["files"]
+        assert link is None or beside or (link.startswith("#") and link[1:] in ids)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,93 @@ def test_first_line_shows_verdict_and_gate(verdict: str, head: str) -> None:
     assert text.index("What to do") < text.index("Views")
     for reason in load(verdict)["reasons"]:
         assert reason in text
+
+
+def lead(result: Dict[str, Any]) -> str:
+    """Return the sentence of a result, and its picture as text."""
+    text = text_of(report.render(result))
+    return text[: text.index("What to do")]
+
+
+def test_page_opens_with_what_was_compared_and_what_came_of_it() -> None:
+    result = load("differ")
+    shown = lead(result)
+    assert "7 of 6,710 comparisons of ZooKeeper, metadata log, brokers 1, 2 and baseline differ" in shown
+    assert "6,702 agree and 1 is excused." in shown
+    assert "ZooKeeper with metadata log ✕ 5 differ · 3,354 agree" in shown
+    assert "metadata log with broker 1 ✕ 2 differ · 3,348 agree · 1 excused" in shown
+    assert "3 of 6,710 comparisons" in lead(load("incomplete")) and "are undecided" in lead(load("incomplete"))
+    passed = lead(load("pass"))
+    assert "Nothing differs in" in passed and "nothing is undecided" in passed and "✕" not in passed
+    assert "brokers 1, 2" in passed
+
+
+def test_picture_adds_up_and_names_the_records() -> None:
+    for verdict in ("pass", "differ", "incomplete"):
+        result = load(verdict)
+        picture = story.build(result).picture
+        by_kind = result["counts"].values()
+        assert picture.read == sum(counts["read"] for counts in by_kind)
+        assert picture.undecided == sum(counts["skipped"] for counts in by_kind)
+        assert picture.read == picture.agree + picture.excused + picture.undecided + picture.differ
+    result = {**load("differ"), "excused": {"log record": 1}}
+    assert "log record 1" in lead(result)
+    same = load("differ")
+    same["comparisons"][1]["same_source"] = ["partition"]
+    assert story.build(same).picture.agree == story.build(load("differ")).picture.agree - 2566
+
+
+def test_picture_of_many_brokers_is_one_bar() -> None:
+    (bar,) = story.build(of_brokers(300)).picture.bars
+    assert (bar.left, bar.right, bar.where) == ("metadata log", "300 brokers", "brokers 7, 9, 11")
+    assert (bar.agree, bar.differ) == (300 * 90 - 3, 3)
+    result = of_brokers(300)
+    for comparison in result["comparisons"][:40:2]:
+        comparison["counts"] = {"config": {**comparison["counts"]["config"], "match": 89, "differ": 1}}
+    (bar,) = story.build(result).picture.bars
+    assert bar.where == "20 of them"
+
+
+def test_reports_of_300_brokers_stay_small() -> None:
+    result = of_brokers(300)
+    result["differences"] *= 25
+    assert len(report.render(result)) < 60_000
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_have_contrast(scheme: int) -> None:
+    """WCAG 2.1 AA: 4.5 for texts, 3 for what a picture needs to be understood."""
+    html = report.render(load("differ"))
+    colours = dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", html.split(":root {")[scheme + 1]))
+    for name, background, least in (
+        *((name, "paper", 4.5) for name in ("ink", "soft", "good", "bad", "warn")),
+        *((name, "raised", 4.5) for name in ("ink", "soft")),
+        *(("bad", "removed", 4.5), ("start", "paper", 3.0)),
+    ):
+        brighter, darker = sorted((luminance(colours[name]), luminance(colours[background])), reverse=True)
+        assert (brighter + 0.05) / (darker + 0.05) >= least, f"{name} on {background}"
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_page_can_be_heard(verdict: str) -> None:
+    """Headings descend one level at a time, tables have header cells, and a bar repeats what its text says."""
+    page = Page(report.render(load(verdict)))
+    levels = [int(tag[1]) for tag, _attributes in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:]))
+    for number, (tag, _attributes) in enumerate(page.tags):
+        if tag == "table":
+            assert any(name == "th" and "scope" in of for name, of in page.tags[number : number + 8])
+    for _tag, attributes in page.tags:
+        if attributes.get("class") == "track":
+            assert attributes["aria-hidden"] == "true"
+    assert dict(page.tags)["html"]["lang"] == "en"
 
 
 def test_differences_show_both_sides_and_what_to_do() -> None:
@@ -257,6 +346,7 @@ def test_many_differences_are_counted_and_the_first_shown() -> None:
     html = report.render({**result, "differences_total": 100_000}, rows)
     assert len(html) < 100_000
     assert "The first 50 of 100,000" in text_of(html)
+    assert html.count("<details><summary>40 more") == 1  # ten are seen, the others after a click
     assert "Undecided" not in text_of(report.render(result, [{**row, "status": "undecided"}]))
 
 
@@ -327,3 +417,15 @@ def test_result_of_a_fingerprint_is_rendered() -> None:
     assert "orders-0, offsets 0 to 99" in text
     assert "payments-1" in text
     assert "baseline and cluster now" in text
+
+
+@pytest.mark.parametrize("name", ["recorded_pass", "recorded_differ"])
+def test_results_of_real_servers_are_rendered(name: str) -> None:
+    """Recorded for the pictures in the docs (tools/screenshots.py): their excuses are counted."""
+    result = load(name)
+    jsonschema.Draft202012Validator(results.schema()).validate(result)
+    picture = story.build(result).picture
+    assert picture.excused == sum(result["excused"].values()) > 0
+    for excuse, number in result["excused"].items():
+        assert f"{excuse} {number}" in lead(result)
+    Page(report.render(result))
