@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, strays
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes, restart_journal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 STILL_S = 10.0  # a step that takes longer is reported again
@@ -97,11 +97,13 @@ class ActionModule(QuorumshiftAction):
 
     def _keep(self, args: dict, result: dict, kind: str) -> None:
         if result.get("outcome") == "unneeded":
-            self._note_missed(kind)
+            restart_journal.note_missed(
+                self.artifacts(), {self.host: self.facts_of(self.host).get("quorumshift_node") or {}}
+            )
             return
         kind = result.get("kind") or kind
         node_restart = {"id": args["restart_id"], **result, "kind": kind, "message": result.get("msg")}
-        self._note(node_restart, time.time() - self.began)
+        restart_journal.note(self.artifacts(), self.host, node_restart, time.time() - self.began)
         diff = result.get("diff")
         if diff:
             names = (f"{self.host} before", f"{self.host} after")
@@ -128,25 +130,3 @@ class ActionModule(QuorumshiftAction):
         if found:
             self.say(f"{self.host} has -stray directories: {format_names(found)}")
             self.artifacts().note("event", "stray directories", host=self.host, paths=found)
-
-    def _note_missed(self, kind: str) -> None:
-        """Journal a restart that ended after its run was killed: the host has the record."""
-        node_restart = (self.facts_of(self.host).get("quorumshift_node") or {}).get("node_restart") or {}
-        journalled = {event.get("node_restart") for event in self.artifacts().all_events()}
-        if node_restart.get("kind") == kind and node_restart.get("outcome") and node_restart["id"] not in journalled:
-            self._note(node_restart, node_restart["ended_at"] - node_restart["steps"][0]["at"])
-
-    def _note(self, node_restart: dict, took_s: float) -> None:
-        times = node_restart.get("times") or {}
-        self.artifacts().note(
-            "restart",
-            node_restart["kind"],
-            t=node_restart["steps"][0]["at"] if node_restart.get("steps") else None,
-            end=times.get("registered_at") or times.get("answered_at") or time.time(),
-            host=self.host,
-            node_restart=node_restart["id"],
-            outcome=node_restart.get("outcome"),
-            reason=node_restart.get("message"),
-            times=times,
-            restart_s=round(took_s, 3),
-        )

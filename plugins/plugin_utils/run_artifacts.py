@@ -119,12 +119,14 @@ class RunArtifacts:
         """Return the run's events in the journal's order."""
         return list(_read(self.journal))
 
+    def runs(self) -> list[str]:
+        """Return the names of all runs on this cluster that have artifacts here."""
+        return sorted(os.listdir(self.cluster)) if os.path.isdir(self.cluster) else []
+
     def all_events(self) -> list[dict]:
-        """Return the events of all runs on this cluster that have artifacts here, by time."""
-        if not os.path.isdir(self.cluster):
-            return []
-        runs = (os.path.join(self.cluster, run, JOURNAL) for run in sorted(os.listdir(self.cluster)))
-        return sorted((event for path in runs for event in _read(path)), key=lambda event: event["t"])
+        """Return the events of all these runs, by time."""
+        paths = (os.path.join(self.cluster, run, JOURNAL) for run in self.runs())
+        return sorted((event for path in paths for event in _read(path)), key=lambda event: event["t"])
 
 
 def private(path: str, flags: int) -> int:

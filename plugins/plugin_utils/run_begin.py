@@ -12,7 +12,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import directions
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading, plans
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading, plans, restart_journal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
@@ -41,6 +41,7 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     records = boolean(action.own.get("record", True)) and not action._task.check_mode
     if records:
         phase_reading.journal(action, reading.facts, result["phase"], begins)
+        restart_journal.note_missed(action.artifacts(), reading.facts["nodes"])
         if direction == run_lock.REASSIGN and result["idle"]:  # only plans
             phase_reading.journal_end(action)
     action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")

@@ -313,7 +313,7 @@ def _picture(result: Mapping[str, Any], views: List[View], total: List[int]) -> 
         left, right = str(comparison.get("left")), str(comparison.get("right"))
         of_bars.setdefault((left, right.partition(":")[0]), []).append((right, counted))
     bars = [_bar(left, members) for (left, _family), members in of_bars.items()]
-    sums = [sum(column) for column in zip(*(bar[2:6] for bar in bars))] or list(_parts(total))
+    sums = [sum(column) for column in zip(*(row[2:6] for row in bars))] or list(_parts(total))
     records = [(str(name), int(number)) for name, number in _mapping(result.get("excused")).items()]
     return Picture(bars, sum(sums), *sums, records, sum(view.moved for view in views))
 

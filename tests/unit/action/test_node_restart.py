@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.action import node_restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
@@ -99,6 +101,7 @@ def test_a_repair_gives_a_broker_in_migration_mode_the_operators_settings(broker
 
 
 def test_a_restart_that_ended_after_its_run_was_killed_is_journalled_by_the_next_run(broker):
+    os.makedirs(os.path.join(broker.artifacts.cluster, "r0"))
     earlier = {"kind": "kraft", "id": "r0/kraft/b1", "outcome": "done", "ended_at": 1009.0, "steps": [{"at": 1000.0}]}
     broker.facts("b1", quorumshift_node={**NODE, "node_restart": earlier})
     broker.run("node_restart", {"kind": "kraft"}, {"outcome": "unneeded"}, host="b1")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -259,3 +260,26 @@ def test_the_lock_keeps_what_repeats_the_run(locked, monkeypatch, playbook, type
     locked.run("run", {"state": "locked"}, {"done": True}, host="b1")
     lock = locked.asked[0]["run_lock"]
     assert (lock["playbook"], lock["given"]) == (playbook, given)
+
+
+def test_a_restart_that_outlived_its_run_is_journalled_where_the_next_run_begins(fresh):
+    """Nothing is restarted on that host any more, so no other task would journal it."""
+    given = state("brokers_joining_1")
+    (host, *_others) = sorted(given["facts"]["nodes"])
+    times = {"steps": [{"name": "begun", "at": 1000.0}], "ended_at": 1006.0, "times": {"registered_at": 1005.5}}
+    restart = {"id": "r0/zk_migration/b1", "kind": "zk_migration", "outcome": "done", **times}
+    for node in given["facts"]["nodes"].values():
+        node["node_restart"] = None
+    given["facts"]["nodes"][host]["node_restart"] = restart
+    root = Path(fresh.variables["quorumshift_artifacts_dir"], given["cluster_id"])
+
+    def journalled():
+        fresh.run("run", {"state": "begun", "direction": "forward"}, given)
+        events = [json.loads(line) for path in root.glob("*/journal.jsonl") for line in path.read_text().splitlines()]
+        return [event for event in events if event["kind"] == "restart"]
+
+    assert journalled() == []  # a run of another control node
+    (root / "r0").mkdir()
+    journalled()
+    (event,) = journalled()
+    assert (event["host"], event["t"], event["end"], event["restart_s"]) == (host, 1000.0, 1005.5, 6.0)
