@@ -32,12 +32,16 @@ def note(artifacts: RunArtifacts, host: str, restart: Mapping[str, Any], took_s:
 
 def note_missed(artifacts: RunArtifacts, nodes: Mapping[str, Mapping[str, Any]]) -> None:
     """Journal each restart that a run of this control node began and did not see end: the host has the record. The next
-    run may find the node as it should be, and restart nothing there."""
+    run may find the node as it should be, and restart nothing there.
+
+    A record names its run and its host. That of another host, on a disk that was copied, says nothing of this one.
+    """
     runs = artifacts.runs()
     known = {event.get("node_restart") for event in artifacts.all_events() if event["kind"] == RESTART}
     for host, node in sorted(nodes.items()):
         restart = node.get("node_restart") or {}
+        run, _kind, of_host = [*str(restart.get("id")).split("/"), "", ""][:3]
         ended = restart.get("outcome") and restart.get("steps")
-        if ended and restart["id"] not in known and restart["id"].partition("/")[0] in runs:
+        if ended and restart["id"] not in known and run in runs and of_host == host:
             ended_at = restart.get("ended_at") or restart["steps"][-1]["at"]
             note(artifacts, host, restart, ended_at - restart["steps"][0]["at"])

@@ -267,7 +267,7 @@ def test_a_restart_that_outlived_its_run_is_journalled_where_the_next_run_begins
     given = state("brokers_joining_1")
     (host, *_others) = sorted(given["facts"]["nodes"])
     times = {"steps": [{"name": "begun", "at": 1000.0}], "ended_at": 1006.0, "times": {"registered_at": 1005.5}}
-    restart = {"id": "r0/zk_migration/b1", "kind": "zk_migration", "outcome": "done", **times}
+    restart = {"id": f"r0/zk_migration/{host}", "kind": "zk_migration", "outcome": "done", **times}
     for node in given["facts"]["nodes"].values():
         node["node_restart"] = None
     given["facts"]["nodes"][host]["node_restart"] = restart
@@ -280,6 +280,9 @@ def test_a_restart_that_outlived_its_run_is_journalled_where_the_next_run_begins
 
     assert journalled() == []  # a run of another control node
     (root / "r0").mkdir()
+    restart["id"] = "r0/zk_migration/elsewhere"
+    assert journalled() == []  # a record of another host
+    restart["id"] = f"r0/zk_migration/{host}"
     journalled()
     (event,) = journalled()
     assert (event["host"], event["t"], event["end"], event["restart_s"]) == (host, 1000.0, 1005.5, 6.0)
