@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pathlib
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -61,23 +59,12 @@ STEPS: dict[str, dict[str, str]] = {
 }
 
 
-@contextlib.contextmanager
-def events(directory: pathlib.Path) -> Iterator[Any]:
-    """Yield a Spark session that logs its events in this directory."""
-    from pyspark.sql import SparkSession
-
-    os.environ.update(PYTHONPATH=parity.PYTHONPATH, PYSPARK_PYTHON=sys.executable)
+def events(directory: pathlib.Path) -> contextlib.AbstractContextManager[Any]:
+    """Return the context of a Spark session that logs its events in this directory."""
     of_role = read_yaml(parity.ROOT / "roles" / "quorumshift" / "defaults" / "main.yml")["quorumshift_spark_conf"]
-    conf = {**parity.CONF, **of_role, "spark.eventLog.enabled": "true", "spark.eventLog.dir": directory.as_uri()}
-    conf |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
-    builder = SparkSession.builder.appName("jobs page")
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    logs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": directory.as_uri()}
+    plain = {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
+    return parity.local_spark("jobs page", **of_role, **logs, **plain)
 
 
 class Run(parity.Run):

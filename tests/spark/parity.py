@@ -36,15 +36,15 @@ CONF = {
 
 
 @contextlib.contextmanager
-def local_spark() -> Iterator[Any]:
-    """Yield a Spark session that the jobs of this process share."""
+def local_spark(name: str = "tests", **conf: str) -> Iterator[Any]:
+    """Yield a Spark session that the jobs of this process share, with CONF and `conf`."""
     os.environ["PYTHONPATH"] = PYTHONPATH
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("tests")
-    for name, value in CONF.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**CONF, **conf}.items():
+        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:
         yield spark
