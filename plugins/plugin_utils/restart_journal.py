@@ -24,7 +24,7 @@ def note(artifacts: RunArtifacts, host: str, restart: Mapping[str, Any], took_s:
         host=host,
         node_restart=restart["id"],
         outcome=restart.get("outcome"),
-        reason=restart.get("message"),
+        reason=restart.get("message") or None,
         times=times,
         restart_s=round(took_s, 3),
     )
