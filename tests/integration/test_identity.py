@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import functools
 import json
 
 import pytest
@@ -233,3 +235,41 @@ def test_a_controller_of_another_cluster_keeps_its_registrations():
             with pytest.raises(kafka_wire.ProtocolError, match=f"is of cluster {servers.CLUSTER_ID}, and this run"):
                 kafka_wire.unregister_broker(controller.address, 1, cluster_id=OWN)
             assert kafka_wire.unregister_broker(controller.address, 1, cluster_id=servers.CLUSTER_ID) is False
+
+
+def test_a_controller_that_has_not_loaded_its_metadata_is_asked_until_it_has():
+    """It answers as below metadata.version 3.7-IV0, where no controller names its cluster."""
+    addresses = [HostPort("127.0.0.1", servers.free_port()) for _number in range(2)]
+    voters = ",".join(f"{101 + place}@{address}" for place, address in enumerate(addresses))
+    with servers.workdir("identity_loading") as home, contextlib.ExitStack() as stack:
+
+        def start(place):
+            ready = functools.partial(answers, addresses[place])
+            started = servers.kraft_controller(home, 101 + place, addresses[place], voters, ready=ready)
+            return stack.enter_context(started)
+
+        first = start(0)
+        refused = pytest.raises(kafka_wire.WireError, match=r"UNSUPPORTED_VERSION|timed out")
+        with kafka_wire.KafkaConnection(first.address, timeout=1) as connection, refused:
+            connection.cluster_id_of_controllers()
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor())
+        with kafka_wire.KafkaConnection(first.address, timeout=60) as connection:
+            asked = pool.submit(connection.cluster_id_of_controllers)
+            start(1)
+            assert asked.result() == servers.CLUSTER_ID
+
+
+def test_a_controller_of_an_old_metadata_version_names_no_cluster():
+    with servers.workdir("identity_old") as home:
+        address = HostPort("127.0.0.1", servers.free_port())
+        controller = servers.kraft_controller(home, 3001, address, f"3001@{address}", release="3.6-IV2")
+        with controller, kafka_wire.KafkaConnection(address, timeout=30) as connection:
+            assert connection.cluster_id_of_controllers() is None
+
+
+def answers(address):
+    """Return whether the server answers ApiVersions."""
+    try:
+        return bool(kafka_wire.api_versions(address, timeout=2))
+    except kafka_wire.WireError:
+        return False

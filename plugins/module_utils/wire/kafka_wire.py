@@ -10,6 +10,7 @@ own connection and ends within its `timeout`.
 from __future__ import annotations
 
 import struct
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple
 
@@ -60,11 +61,14 @@ __all__ = [
 ]
 
 DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 55, 60
+# metadata.version 3.7-IV0: from it on controllers register (KIP-919; isControllerRegistrationSupported)
+CONTROLLERS_REGISTER = 15
 _CONTROLLERS = 2  # DescribeCluster's type of endpoints
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
 _LARGEST_ANSWER = 16 << 20
+_POLL_S = 0.1
 _UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
 _BROKER_ID_NOT_REGISTERED = 102
 _UNSUPPORTED = struct.pack(">h", _UNSUPPORTED_VERSION)
@@ -259,13 +263,33 @@ class KafkaConnection:
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def cluster_id_of_controllers(self) -> str | None:
-        """Return the cluster id that a controller reports (DescribeCluster v1, KIP-919), None if it cannot."""
+        """Return the cluster id that a controller reports (DescribeCluster v1, KIP-919), None if it cannot.
+
+        It cannot below metadata.version 3.7-IV0. A controller that has not loaded its metadata yet takes its version
+        for older and refuses too (ControllerApis.handleDescribeCluster): it is asked again until the deadline.
+        """
         lowest, highest = self.api_versions().api_keys.get(DESCRIBE_CLUSTER, (0, -1))
         if not lowest <= 1 <= highest:
             return None
         self.authenticate()
-        answer = self._ask("DescribeCluster", 1, {"endpointType": _CONTROLLERS})
-        return self._decoded(decode_cluster, answer, 1, "DescribeCluster")
+        while True:
+            answer = self._ask("DescribeCluster", 1, {"endpointType": _CONTROLLERS})
+            try:
+                return self._decoded(decode_cluster, answer, 1, "DescribeCluster")
+            except KafkaError as error:
+                if error.code != _UNSUPPORTED_VERSION or self._wire.deadline.remaining() <= 2 * _POLL_S:
+                    raise
+            if 0 <= self._read_metadata_version() < CONTROLLERS_REGISTER:
+                return None
+            time.sleep(_POLL_S)
+
+    def _read_metadata_version(self) -> int:
+        """Return the level of the finalized metadata.version that the server names now, -1 if it names none."""
+        self._api_versions = None
+        answer = self.api_versions()
+        if answer.finalized_features_epoch < 0:
+            return -1
+        return answer.finalized_features.get("metadata.version", (-1, -1))[1]
 
     def unregister_broker(self, broker_id: int) -> None:
         """Send UnregisterBroker v0 (KIP-631), after authentication if the security requires it. Raises KafkaError."""

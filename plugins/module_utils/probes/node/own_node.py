@@ -23,8 +23,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafk
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import TlsError, WireError
 
 _PREFERRED = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
-# metadata.version 3.7-IV0: from it on controllers register (KIP-919; isControllerRegistrationSupported)
-_CONTROLLERS_REGISTER = 15
 
 
 def read_running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
@@ -77,7 +75,7 @@ def controllers_register(log: MetadataLog | None) -> bool:
     """Return whether controllers register in the quorum of this metadata log: from metadata.version 3.7-IV0 on. A log
     without a metadata.version has not been read yet, or is of a quorum that is formatted now."""
     level = (log or {}).get("metadata_version")
-    return level is None or level >= _CONTROLLERS_REGISTER
+    return level is None or level >= kafka_wire.CONTROLLERS_REGISTER
 
 
 def is_following(values: Mapping[str, str], log: MetadataLog, ended: int | None) -> bool:
