@@ -31,6 +31,8 @@ class ActionModule(QuorumshiftAction):
             refused = self._not_planned(args)
             if refused:
                 return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        if state == "watched":
+            return self.module(self.fill(args))
         plan = self.planned() if state == "planned" else None
         order = planning.order(plan, kind) if plan else None
         if order:

@@ -37,10 +37,12 @@ description:
   - In plain restarts, partitions that no order keeps at C(min.insync.replicas) need a token of O(accept).
 options:
   state:
-    description: What to do.
+    description:
+      - What to do. With V(watched), look once whether the batch could be admitted by the facts at hand, and begin to count
+        O(stable_s), which V(admitted) goes on with, so that the hosts are read meanwhile. It admits nothing.
     type: str
     required: true
-    choices: [planned, admitted, settled, batches]
+    choices: [planned, watched, admitted, settled, batches]
   kind:
     description:
       - The kind of restart. V(zk_migration), V(kraft) and V(controller_final) lead forward. V(controller_migration)
@@ -93,7 +95,7 @@ options:
     default: []
   batch:
     description:
-      - The hosts to be restarted at once, with O(state=admitted). Of controllers, one.
+      - The hosts to be restarted at once, with O(state=watched) and O(state=admitted). Of controllers, one.
     type: list
     elements: str
     default: []
@@ -264,6 +266,11 @@ controllers_to_read:
   elements: str
   returned: with O(state=planned)
   sample: [c1]
+carry:
+  description: The O(carry) with which O(state=admitted) goes on.
+  type: dict
+  returned: with O(state=watched)
+  sample: {began: 1795276229.1, since: 1795276229.6, seen: 1795276229.6, same: {}, trouble: null}
 unread:
   description: The controllers that are to be read before the batch can be admitted, since another one leads by now.
   type: list
@@ -322,7 +329,7 @@ def main():
     """Plan, admit, settle or show batches, as `state` says."""
     module = ProbeModule(
         {
-            "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
+            "state": {"type": "str", "required": True, "choices": ["planned", "watched", "admitted", "settled", "batches"]},
             "kind": {"type": "str", "choices": [*transitions.ROLLING]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
@@ -342,7 +349,7 @@ def main():
     state = module.params["state"]
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state} (QS-RESTART-002)")
-    work = {"planned": planned, "batches": find_together}.get(state, await_batch)
+    work = {"planned": planned, "watched": watch, "batches": find_together}.get(state, await_batch)
     module.run(lambda: work(module))
 
 
@@ -398,6 +405,22 @@ def planned(module):
         times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
     read = batches.find_controllers_to_read(facts, detected)
     return {"plan": {**plan._asdict(), "kind": kind.name}, "controllers_to_read": read, **times}
+
+
+def watch(module):
+    """Look once whether the batch may be stopped, by the facts at hand. The answer admits nothing: the admission that
+    goes on with it requires all conditions from facts that are read meanwhile, throughout the rest of `stable_s`."""
+    given, kind = module.params, transitions.KINDS[module.params["kind"]]
+
+    def collect():
+        facts = module.facts()
+        detected = phase.detect(facts)
+        batch = batches.find_hosts_to_restart(facts, kind, given["batch"])
+        reading = read(module, facts, detected.phase, kind, batches.is_only_start(facts, batch))
+        verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
+        return [*verdict.troubles, *verdict.lasting], {}
+
+    return {"carry": module.look(collect, given["stable_s"])}
 
 
 class _Unread(Exception):

@@ -131,13 +131,8 @@ class ProbeModule(AnsibleModule):
         began = carry.setdefault("began", time.time())
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
-            try:
-                troubles, result = collect()
-            except (ZooKeeperError, topics.KafkaException) as error:
-                troubles, result = [error_text(error)], {}
-            now = time.time()
-            carry["same"] = self.same
-            carry["since"] = None if troubles else (carry.get("since") or now)
+            troubles, result = self._look(collect, carry, stable_s)
+            now = carry["seen"]
             if carry["since"] and now - carry["since"] >= stable_s:
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             carry["trouble"] = "; ".join(troubles) or carry.get("trouble")
@@ -156,6 +151,27 @@ class ProbeModule(AnsibleModule):
                 return {"done": False, "progress": progress, "carry": carry, **result}
             remaining = stable_s - (now - carry["since"]) if carry["since"] else _PAUSE_S
             time.sleep(min(remaining, _HEALTHY_PAUSE_S))
+
+    def look(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:
+        """Return the `carry` with which a later `wait` counts the time from now on, if `collect` finds no trouble now."""
+        carry: dict[str, Any] = {"began": time.time()}
+        carry["trouble"] = "; ".join(self._look(collect, carry, stable_s)[0]) or None
+        return carry
+
+    def _look(
+        self, collect: Callable[[], tuple[list[str], dict]], carry: dict[str, Any], stable_s: float
+    ) -> tuple[list[str], dict]:
+        """Return what `collect` finds now, and note in `carry` since when it finds no trouble. Where nobody looked for
+        as long as the cluster must be healthy, the time begins anew."""
+        if time.time() - carry.get("seen", 0) > stable_s:
+            carry["since"] = None
+        try:
+            troubles, result = collect()
+        except (ZooKeeperError, topics.KafkaException) as error:
+            troubles, result = [error_text(error)], {}
+        carry.update(seen=time.time(), same=self.same)
+        carry["since"] = None if troubles else (carry.get("since") or carry["seen"])
+        return troubles, result
 
     def _addressed(self, given: NodeFacts) -> NodeFacts:
         node = given.copy()
