@@ -38,8 +38,8 @@ description:
 options:
   state:
     description:
-      - What to do. With V(watched), look once whether the batch could be admitted by the facts at hand, and begin to count
-        O(stable_s), which V(admitted) goes on with, so that the hosts are read meanwhile. It admits nothing.
+      - What to do. V(watched) admits nothing. It reads the cluster once, and begins the time O(stable_s) that
+        V(admitted) continues, so that the hosts of the batch are read meanwhile.
     type: str
     required: true
     choices: [planned, watched, admitted, settled, batches]
@@ -329,7 +329,11 @@ def main():
     """Plan, admit, settle or show batches, as `state` says."""
     module = ProbeModule(
         {
-            "state": {"type": "str", "required": True, "choices": ["planned", "watched", "admitted", "settled", "batches"]},
+            "state": {
+                "type": "str",
+                "required": True,
+                "choices": ["planned", "watched", "admitted", "settled", "batches"],
+            },
             "kind": {"type": "str", "choices": [*transitions.ROLLING]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
@@ -408,8 +412,8 @@ def planned(module):
 
 
 def watch(module):
-    """Look once whether the batch may be stopped, by the facts at hand. The answer admits nothing: the admission that
-    goes on with it requires all conditions from facts that are read meanwhile, throughout the rest of `stable_s`."""
+    """Begin to wait until the batch may be stopped, with the facts that are there. The answer admits nothing: the admission
+    that continues the wait requires all conditions, with the hosts read meanwhile, for the rest of `stable_s`."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
 
     def collect():
@@ -420,7 +424,7 @@ def watch(module):
         verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         return [*verdict.troubles, *verdict.lasting], {}
 
-    return {"carry": module.look(collect, given["stable_s"])}
+    return {"carry": module.begin_wait(collect, given["stable_s"])}
 
 
 class _Unread(Exception):

@@ -112,8 +112,8 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
         assert "has no in-sync replica to spare now" in again.reasons["b3"]
 
 
-def admission(nodes, connections, *batch, accept=(), plan=None):
-    """Return the module's first answer: the token, or `progress` with what keeps the batch up."""
+def admission(nodes, connections, *batch, accept=(), plan=None, **more):
+    """Return the module's first answer: the token, or `progress` with what keeps the batch up, or what it `watched`."""
     given = {
         host: {
             **{**node, "service": SERVICE},
@@ -123,9 +123,10 @@ def admission(nodes, connections, *batch, accept=(), plan=None):
     }
     return admin_bed.run(
         "rolling_restart",
-        **{"state": "admitted", "kind": "restart_broker", "batch": list(batch), "run": "r", "nodes": given},
+        **{"kind": "restart_broker", "batch": list(batch), "run": "r", "nodes": given},
         **{"bootstrap_servers": bootstrap(connections).split(","), "zookeeper_connect": str(connections.zookeeper)},
         **{"accept": list(accept), "stable_s": 0, "timeout_s": 60, "plan": plan or {}},
+        **{"state": "admitted", **more},
     )
 
 
@@ -136,6 +137,13 @@ def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition
         word = plain_restart.token(["single-0"])
         admitted = admission(nodes, connections, "b1", "b2", accept=[word])
         assert admitted["done"] and admitted["gate_token"]["hosts"] == {"b1": "broker-1", "b2": "broker-2"}, admitted
+        # The time counts from a reading before the admission, if every condition holds in it
+        begun = admission(nodes, connections, "b1", "b2", accept=[word], state="watched", stable_s=60)["carry"]
+        assert begun["since"] and not begun["trouble"], begun
+        served = admission(nodes, connections, "b1", "b2", accept=[word], stable_s=60, carry={**begun, "since": 1})
+        assert served["done"] and served["waited_s"] < 60, served
+        closed = admission(nodes, connections, "b3", "b4", accept=[word], state="watched", stable_s=60)["carry"]
+        assert closed["since"] is None and "one_rack-0" in closed["trouble"], closed
         # What an operator has raised since the plan was made counts
         admin = ClusterAdmin(connections.bootstrap, connections.client, 5, None)
         least, spread = {"min_isr": {"spread": 1, "one_rack": 1, "single": 1}}, (admin_requests.TOPIC, "spread")

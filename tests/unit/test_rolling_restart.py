@@ -40,6 +40,9 @@ class Module:
         troubles, result = gather()
         return {"done": not troubles, "troubles": troubles, **result}
 
+    def begin_wait(self, gather, _stable_s):
+        return {"trouble": "; ".join(gather()[0])}
+
     def fail_json(self, msg):
         raise Failed(msg)
 
@@ -560,3 +563,11 @@ def test_where_the_leaders_log_cannot_be_read_an_old_one_does_not_count():
     result = rolling_restart.await_batch(module)
     assert not result["done"] and "gate_token" not in result
     assert result["troubles"][0].startswith("the phase is unknown")
+
+
+def test_a_watch_admits_nothing_and_leaves_what_lasts_to_the_admission():
+    facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
+    watched = rolling_restart.watch(Module(facts, "kraft", ["b1"], "watched"))
+    assert watched == {"carry": {"trouble": ""}} and "gate_token" in admit(facts)
+    facts["nodes"]["b2"].update(reached=False, error="refused")
+    assert "b2" in rolling_restart.watch(Module(facts, "kraft", ["b1"], "watched"))["carry"]["trouble"]

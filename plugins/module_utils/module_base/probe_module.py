@@ -131,7 +131,7 @@ class ProbeModule(AnsibleModule):
         began = carry.setdefault("began", time.time())
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
-            troubles, result = self._look(collect, carry, stable_s)
+            troubles, result = self._read(collect, carry, stable_s)
             now = carry["seen"]
             if carry["since"] and now - carry["since"] >= stable_s:
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
@@ -152,17 +152,17 @@ class ProbeModule(AnsibleModule):
             remaining = stable_s - (now - carry["since"]) if carry["since"] else _PAUSE_S
             time.sleep(min(remaining, _HEALTHY_PAUSE_S))
 
-    def look(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:
-        """Return the `carry` with which a later `wait` counts the time from now on, if `collect` finds no trouble now."""
+    def begin_wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:
+        """Return the `carry` of a `wait` that begins now: its time counts from now on if `collect` finds no trouble."""
         carry: dict[str, Any] = {"began": time.time()}
-        carry["trouble"] = "; ".join(self._look(collect, carry, stable_s)[0]) or None
+        carry["trouble"] = "; ".join(self._read(collect, carry, stable_s)[0]) or None
         return carry
 
-    def _look(
+    def _read(
         self, collect: Callable[[], tuple[list[str], dict]], carry: dict[str, Any], stable_s: float
     ) -> tuple[list[str], dict]:
-        """Return what `collect` finds now, and note in `carry` since when it finds no trouble. Where nobody looked for
-        as long as the cluster must be healthy, the time begins anew."""
+        """Return what `collect` finds now, and note in `carry` since when it finds no trouble. Where nothing was read
+        for as long as the cluster must be healthy, the time begins anew."""
         if time.time() - carry.get("seen", 0) > stable_s:
             carry["since"] = None
         try:

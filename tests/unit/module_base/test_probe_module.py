@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The wait for a healthy cluster: how long it must have been so, over one call or several, by a clock of the test."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import probe_module
+
+STABLE_S = 10
+
+
+class Clock:
+    """The module's time, which only a sleep moves."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def time(self):
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds):
+        self.now += max(seconds, 0.01)
+
+
+class Module(probe_module.ProbeModule):
+    """One call of a module; Ansible's part is left out."""
+
+    def __init__(self, carry=None):
+        self.params, self.same = {"carry": carry or {}}, {}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    moved = Clock()
+    monkeypatch.setattr(probe_module, "time", moved)
+    return moved
+
+
+def healthy_but(clock, *sick):
+    """Return a reading that finds trouble in each interval of `sick`, and notes when it was taken."""
+    taken = []
+
+    def collect():
+        taken.append(clock.now)
+        return (["sick"] if any(begin <= clock.now < end for begin, end in sick) else []), {}
+
+    return collect, taken
+
+
+def wait(clock, collect, carry):
+    """Return when the wait ends, however many calls it takes."""
+    while True:
+        clock.now += 0.5  # until the module runs
+        result = Module(carry).wait(collect, STABLE_S, 600, "it")
+        if result["done"]:
+            return clock.now
+        carry = result["carry"]
+
+
+def test_a_wait_that_begins_without_trouble_counts_from_then(clock):
+    collect, taken = healthy_but(clock)
+    carry = Module().begin_wait(collect, STABLE_S)
+    assert wait(clock, collect, carry) == taken[0] + STABLE_S
+
+
+def test_a_wait_that_begins_with_trouble_counts_from_its_end(clock):
+    collect, taken = healthy_but(clock, (1000, 1001))
+    carry = Module().begin_wait(collect, STABLE_S)
+    clock.now += 3
+    assert wait(clock, collect, carry) == taken[1] + STABLE_S == 1003.5 + STABLE_S
+
+
+@pytest.mark.parametrize("gap", [1, STABLE_S - 1, STABLE_S, STABLE_S + 0.1, 60])
+def test_a_cluster_that_was_not_read_for_so_long_was_not_seen_healthy(clock, gap):
+    collect, taken = healthy_but(clock)
+    carry = Module().begin_wait(collect, STABLE_S)
+    clock.now += gap - 0.5
+    ended = wait(clock, collect, carry)
+    assert ended == (taken[0] if gap <= STABLE_S else taken[1]) + STABLE_S
+
+
+def test_the_time_is_without_a_break_wherever_the_calls_are_cut(clock, monkeypatch):
+    for slice_s, begin in itertools.product((0, 1, 5), range(0, 24)):
+        clock.now = 1000.0
+        monkeypatch.setattr(probe_module, "SLICE_S", slice_s)
+        collect, taken = healthy_but(clock, (1000 + begin, 1001.5 + begin))
+        ended = wait(clock, collect, Module().begin_wait(collect, STABLE_S))
+        in_time = [at for at in taken if ended - STABLE_S <= at <= ended]
+        assert not any(1000 + begin <= at < 1001.5 + begin for at in in_time), (slice_s, begin)
+        assert max(later - at for at, later in itertools.pairwise(in_time)) <= STABLE_S
