@@ -412,8 +412,9 @@ def planned(module):
 
 
 def watch(module):
-    """Begin to wait until the batch may be stopped, with the facts that are there. The answer admits nothing: the admission
-    that continues the wait requires all conditions, with the hosts read meanwhile, for the rest of `stable_s`."""
+    """Begin to wait until the batch may be stopped, with the facts that are there. The answer admits nothing: the
+    admission that continues the wait requires all conditions, with the hosts read meanwhile, for the rest of
+    `stable_s`."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
 
     def collect():

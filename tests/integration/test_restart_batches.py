@@ -125,8 +125,8 @@ def admission(nodes, connections, *batch, accept=(), plan=None, **more):
         "rolling_restart",
         **{"kind": "restart_broker", "batch": list(batch), "run": "r", "nodes": given},
         **{"bootstrap_servers": bootstrap(connections).split(","), "zookeeper_connect": str(connections.zookeeper)},
-        **{"accept": list(accept), "stable_s": 0, "timeout_s": 60, "plan": plan or {}},
-        **{"state": "admitted", **more},
+        **{"accept": list(accept), "timeout_s": 60, "plan": plan or {}},
+        **{"state": "admitted", "stable_s": 0, **more},
     )
 
 
