@@ -32,6 +32,7 @@ _STEPS = {
     "register": "answers, waits for its registration",
 }
 _NOT_SHOWN = ("begun", "keep the old file")
+_UNEXPECTED = ("stop again", "revert the file", "switch the release back", "start again")
 
 
 class ActionModule(QuorumshiftAction):
@@ -70,7 +71,8 @@ class ActionModule(QuorumshiftAction):
         while True:
             for step in (result.get("steps") or [])[seen:]:
                 if step["name"] not in _NOT_SHOWN:
-                    self.say(f"{self.host} {_STEPS.get(step['name'], step['name'])}")
+                    show = self.say if step["name"] in _UNEXPECTED else self.say_wait
+                    show(f"{self.host} {_STEPS.get(step['name'], step['name'])}")
                     shown = time.time()
             seen = len(result.get("steps") or [])
             if result.get("failed") or result.get("outcome"):
@@ -78,7 +80,7 @@ class ActionModule(QuorumshiftAction):
             if time.time() - shown > STILL_S:
                 step = (result.get("steps") or [{"name": "begin"}])[-1]["name"]
                 how = result.get("progress") or f"step {step} goes on"
-                self.say(f"{self.host}: {how} ({time.time() - self.began:.0f} s)")
+                self.say_wait(f"{self.host}: {how} ({time.time() - self.began:.0f} s)")
                 shown = time.time()
             result = self.module({**args, "action": "watch", "seen_steps": seen})
         self._keep(args, result, kind)

@@ -27,7 +27,7 @@ class ActionModule(QuorumshiftAction):
             self._note("reassigning", throttle=args.get("throttle_bytes_s"))
         first = result = self.module({"wait_s": SLICE_S, **args})
         while not result.get("failed") and not result["done"]:
-            self.say(result["text"])
+            self.say_wait(result["text"])
             result = self.module({"wait_s": SLICE_S, **args, "state": "awaited", "carry": result["carry"]})
         kept = {key: first[key] for key in _BEGUN if key in first}
         return self._journaled(state, args, {**result, **kept})

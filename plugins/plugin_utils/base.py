@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import inputs, report, variable_specs, whole_run
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import inputs, report, variable_specs, waits, whole_run
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
@@ -203,7 +203,7 @@ class QuorumshiftAction(ActionBase):
                 return result
             seen = _WAITED.sub("", result["progress"])
             if seen != shown or time.monotonic() - at >= REPEATED_S:
-                self.say(result["progress"])
+                self.say_wait(result["progress"])
                 shown, at = seen, time.monotonic()
             args["carry"] = result["carry"]
 
@@ -224,7 +224,13 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {escape_invisible(message_ids.move_to_end(mask(text)))}")
+        display.display(_printable(text))
+
+    def say_wait(self, text: str) -> None:
+        """Show what a wait saw last, which the next line replaces: the callback `screen` shows it in place, and the log
+        gets it. Without that screen it is a line of progress."""
+        line = _printable(text)
+        display.display(line, log_only=waits.note(self.vars["inventory_hostname"], line.strip()))
 
     # The run ----------------------------------------------------------------------------------------------------
 
@@ -434,6 +440,11 @@ class QuorumshiftAction(ActionBase):
             own = {**delegated[self.host], "ansible_python_interpreter": sys.executable}
             changed["ansible_delegated_vars"] = {**delegated, self.host: own}
         return changed
+
+
+def _printable(text: str) -> str:
+    """Return a line of progress as it is shown."""
+    return f"    {escape_invisible(message_ids.move_to_end(mask(text)))}"
 
 
 def process_mark() -> str:

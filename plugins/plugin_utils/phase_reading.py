@@ -77,6 +77,7 @@ def name_run(action: QuorumshiftAction, result: dict[str, Any]) -> dict[str, Any
     session.update(cluster_id=session.get("cluster_id") or result["cluster_id"], phase=result["phase"])
     result["ansible_facts"] = {"quorumshift_session": session}
     action.session = session
+    session["artifacts"] = action._artifacts().directory  # for the callback `screen`, which reads the journal
     return session
 
 
