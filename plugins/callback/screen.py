@@ -108,7 +108,9 @@ class CallbackModule(Default):
         self._waits: dict[str, str] = {}
         self._journal: _Journal | None = None
         self._plan: dict[str, Any] | None = None
-        self._title, self._task, self._heading, self._progress = "", "", "", ""
+        self._planned_at = 0  # so many events had the journal
+        self._title, self._task, self._heading = "", "", ""
+        self._is_step = False  # whether the play is a step, which may have nothing to do
         self._shown_banner: str | None = None  # the task of which the screen has the banner
 
     # What the screen shows ------------------------------------------------------------------------------------------
@@ -159,7 +161,8 @@ class CallbackModule(Default):
             if journal:
                 journal.refresh()
                 if self._plan:
-                    found = screen_lines.restarts(self._plan, journal.events, journal.run_plan, journal.each)
+                    events = journal.events[self._planned_at :]
+                    found = screen_lines.restarts(self._plan, events, journal.run_plan, journal.each)
             phase = screen_lines.phase_of(journal.events) if journal else ""
             return screen_lines.View(self._title, self._began, phase, found, dict(self._waits), self._task)
 
@@ -171,11 +174,8 @@ class CallbackModule(Default):
         if self._block or self._is_default or not self._plan:
             return
         found = self._view().restarts
-        line = screen_lines.plain(found, time.time()) if found else ""
-        known = line.partition(";")[0]
-        if known != self._progress:
-            self._progress = known
-            self._say(f"    {line}")
+        if found and found.now:
+            self._say(f"    {screen_lines.plain(found, time.time())}")
 
     def _draw(self) -> None:
         if self._block is None and not self._is_default and live_block.can_draw(sys.stdout, os.environ):
@@ -212,7 +212,12 @@ class CallbackModule(Default):
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._log("v2_playbook_on_play_start", play)
         self._forget_waits()
-        self._title, self._task = play.get_name().strip(), ""
+        title = play.get_name().strip()
+        if title != self._title and self._plan:
+            found = self._view().restarts
+            if not found or found.done == found.total:
+                self._plan = None
+        self._title, self._task, self._is_step = title, "", False
         self._draw()
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
@@ -225,14 +230,15 @@ class CallbackModule(Default):
 
     def _start(self, task: Any) -> None:
         self._forget_waits()
-        self._task = task.get_name().strip()
+        if not task.action.endswith("validate_argument_spec"):  # which Ansible adds to a role
+            self._task = str(task.name or task.action)
         if task.action in _PROMPTS:
             self._undraw()
         else:
             self._draw()
-        if task.action != f"{_OWN}run_step":
+        self._is_step = self._is_step or task.action == f"{_OWN}run_step"
+        if not self._is_step:
             self._head(self._title)
-        self._tell_progress()
 
     def v2_playbook_on_include(self, included_file: Any) -> None:
         self._log("v2_playbook_on_include", included_file)
@@ -273,7 +279,6 @@ class CallbackModule(Default):
             self._show("v2_runner_on_ok", result)
         else:
             self._log("v2_runner_on_ok", result)
-        self._tell_progress()
 
     def _learn(self, result: Any) -> None:
         """Keep which run this is, and the plan of its roll."""
@@ -281,8 +286,11 @@ class CallbackModule(Default):
         returned = result.result
         if result.task.action == f"{_OWN}run_step" and result.task.args.get("state") == "begun":
             self._head(self._title)
+            self._tell_progress()
         if result.task.action == f"{_OWN}rolling_restart" and result.task.args.get("state") == "planned":
-            self._plan = returned.get("plan")
+            with self._lock:
+                self._plan = returned.get("plan")
+                self._planned_at = len(self._journal.events) if self._journal else 0
         session = (returned.get("ansible_facts") or {}).get("quorumshift_session") or {}
         directory = session.get("artifacts")
         if directory and (self._journal is None or self._journal.directory != directory):

@@ -8,6 +8,7 @@ Only ASCII is drawn: in the C locale Python writes UTF-8, which such a terminal 
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from typing import Any, Mapping, NamedTuple, Sequence
 
@@ -58,8 +59,8 @@ def restarts(
 ) -> Restarts | None:
     """Return how far a roll is, None without one.
 
-    `plan`: of the roll, as rolling_restart returns it; `events`: of the run; `run_plan`: plan.json of the run;
-    `each`: planning.average_s.
+    `plan`: of the roll, as rolling_restart returns it; `events`: of the run since then; `run_plan`: plan.json of the
+    run; `each`: planning.average_s.
     """
     kind, batches = plan["kind"], [list(batch) for batch in plan["batches"]]
     hosts = [host for batch in batches for host in batch]
@@ -68,7 +69,7 @@ def restarts(
     begun = [
         event
         for event in events
-        if event["name"] == run_outcome.STEP_BEGUN and set(event["hosts"]) & set(hosts)
+        if event["name"] == run_outcome.STEP_BEGUN and any(set(event["hosts"]) <= set(batch) for batch in batches)
     ]
     batch = [host for host in hosts if begun and host in begun[-1]["hosts"]]
     ended = {
@@ -94,10 +95,11 @@ def restarts(
 
 
 def _later(run_plan: Mapping[str, Any] | None, kind: str) -> list[planning.Step]:
-    """Return the steps with restarts that follow this roll in the run's plan."""
+    """Return the steps with restarts that follow this roll in the run's plan, before the stop for the soak."""
     steps = [planning.Step(**step) for step in (run_plan or {}).get("steps", ())]
     names = [step.name for step in steps]
-    return planning.restarts(steps[names.index(kind) + 1 :]) if kind in names else []
+    following = steps[names.index(kind) + 1 :] if kind in names else []
+    return planning.restarts(itertools.takewhile(lambda step: step.name != "before_finalize", following))
 
 
 def left(found: Restarts, now: float) -> str:
@@ -130,9 +132,11 @@ def plain(found: Restarts, now: float) -> str:
 
 def block(view: View, now: float, width: int) -> list[str]:
     """Return the lines that are redrawn below what was printed, none longer than the width."""
-    phase = f"phase {view.phase}: " if view.phase else ""
     clock = _clock(now - view.began)
-    lines = [f"{clip(phase + view.title, width - len(clock) - 2):{width - len(clock)}}{clock}"]
+    room = width - len(clock) - 2
+    title = f"phase {view.phase}: {view.title}" if view.phase else view.title
+    title = clip(title if len(title) <= room else view.title, room)
+    lines = [f"{title}{' ' * (width - len(clock) - sum(map(_columns, title)))}{clock}"]
     if view.restarts:
         lines.append(_bar(view.restarts, now, width))
     waits = [f"  {text}" for text in view.waits.values()] or ([f"  {view.task}"] if view.task else [])
