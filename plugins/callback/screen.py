@@ -12,11 +12,12 @@ author: Quorumshift contributors (@quorumshift)
 short_description: shows an operator how far a run is
 version_added: 0.1.0
 description:
-  - On a terminal, the last lines are redrawn in place. They show the phase, the step, the broker or controller that is restarted, a bar,
-    the clock, the time that the planned restarts still take, and what is waited for.
-  - Where the output is no terminal, as in AWX or in a file, the same appears as plain lines, without control characters.
-  - Ordinary tasks are silent. Failures, warnings, differences of C(--diff), messages of C(debug) and lines of the collection's actions
-    appear whole.
+  - On a terminal, the last lines are redrawn in place. They show the phase, the step, the broker or controller that
+    is restarted, a bar, the clock, the time that the planned restarts still take, and what is waited for.
+  - Where the output is no terminal, as in AWX or in a file, the same appears as plain lines, without control
+    characters.
+  - Ordinary tasks are silent. Failures, warnings, differences of C(--diff), messages of C(debug) and lines of the
+    collection's actions appear whole.
   - The log of E(ANSIBLE_LOG_PATH) gets what the callback P(ansible.builtin.default#callback) writes there.
   - With C(-v) or more the output is that of P(ansible.builtin.default#callback), without lines in place.
 extends_documentation_fragment:
@@ -98,6 +99,7 @@ class CallbackModule(Default):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
     CALLBACK_NAME = "quorumshift.kafka.screen"
+    _display: Any
 
     def __init__(self) -> None:
         super().__init__()

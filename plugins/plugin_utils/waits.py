@@ -10,6 +10,7 @@ directory of this Ansible process, which only its user can read.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 
@@ -41,13 +42,15 @@ class Feed:
 
     def __init__(self) -> None:
         self._path = path()
-        self._stream = open(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "rb")
+        self._stream = io.FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
+        self._rest = b""
 
     def read(self) -> list[tuple[str, str]]:
-        """Return the new waits as (host, text). An incomplete line, of a full disk, is left out."""
-        found = []
-        for line in self._stream.read().splitlines():
-            with contextlib.suppress(ValueError):
+        """Return the new waits as (host, text). A line that is being written is left for the next time."""
+        lines = (self._rest + (self._stream.read() or b"")).split(b"\n")
+        self._rest, found = lines.pop(), []
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError):  # of a full disk
                 host, text = json.loads(line)
                 found.append((str(host), str(text)))
         return found

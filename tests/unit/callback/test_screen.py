@@ -26,8 +26,6 @@ PLAY = """
   tasks:
     - name: Say nothing
       ansible.builtin.command: "true"
-    - name: Change something silently
-      ansible.builtin.command: "true"
     - name: Skip
       ansible.builtin.command: "true"
       when: false
@@ -70,7 +68,8 @@ SHOWN = (
     "The run ended. Report: /tmp/index.html (QS-RUN-004)",
     "failures: localhost",
 )
-SILENT = ("Say nothing", "Change something", "Skip", "Clean up", "PLAY RECAP", "ok: [localhost]\n", "skipping")
+CLOCK = re.compile(r"^Restart the brokers +\d+:\d\d$", re.MULTILINE)
+SILENT = ("TASK [Say nothing]", "TASK [Skip]", "TASK [Clean up]", "PLAY", "RECAP", "changed: [", "skipping: [")
 
 
 @pytest.fixture
@@ -114,43 +113,40 @@ def test_without_a_terminal_plain_lines_show_what_must_be_read(given):
 def test_on_a_terminal_the_block_is_gone_in_the_end_and_the_rest_stays_whole(given, columns):
     command, environment = given("--diff", seconds=2)
     seen = []
-    code, shown, written = terminal.run(command, environment, columns, seen=lambda now, _pid: seen.append(now.text), cwd=ROOT)
+    code, shown, _written = terminal.run(
+        command, environment, columns, seen=lambda now, _pid: seen.append(now.text), cwd=ROOT
+    )
     assert code == 2 and shown.unknown == []
     text = shown.text.replace("\n", "")  # the terminal wraps what is longer
     assert [part for part in SHOWN if part.replace("\n", "") not in text] == []
-    assert [part for part in SILENT if part.strip() in text] == []
-    blocks = [line for text in seen for line in text.splitlines() if re.match(r"Restart the brokers +\d:\d\d$", line)]
+    assert [part for part in SILENT if part in text] == []
+    blocks = [line for text in seen for line in text.splitlines() if CLOCK.match(line)]
     assert blocks, "the clock was never seen"
     assert any("\n  Take a while" in text for text in seen)
-    assert not re.search(r"\d:\d\d$", shown.text, re.MULTILINE), "a block was left behind"
+    assert not CLOCK.search(shown.text), "a block was left behind"
     # a terminal wraps in its last column
     assert all(len(line) < columns for line in blocks)
 
 
-def test_each_written_text_is_on_lines_of_its_own(given):
-    _code, shown, _written = terminal.run(*given(seconds=1), columns=200, cwd=ROOT)
-    _piped, text = piped(*given(seconds=1))
-    drop = re.compile(r"\d+|\[WARNING\].*|Origin.*")  # times; a warning goes to the other stream
+def test_a_terminal_shows_every_word_that_a_file_gets(given):
+    _code, shown, _written = terminal.run(*given(seconds=1), columns=1000, cwd=ROOT)
+    _code, text = piped(*given(seconds=1))
 
-    def lines(given_text):
-        return sorted(filter(None, (drop.sub("", line).strip() for line in given_text.splitlines())))
+    def words(given_text):
+        """Return the words without times and lines of stars. A warning goes to the other stream, at any moment."""
+        return sorted(re.sub(r"\d+", "", word) for word in given_text.split() if set(word) != {"*"})
 
-    assert lines(re.sub(r"\x1b\[[\d;]*m", "", shown.text)) == lines(text)
+    assert words(shown.text) == words(text)
 
 
-@pytest.mark.parametrize("name", ["NO_COLOR", "ANSIBLE_NOCOLOR"])
-def test_no_color_on_a_terminal(given, name):
-    _code, _shown, written = terminal.run(*given("--diff", **{name: "1"}), cwd=ROOT)
+def test_no_color_on_a_terminal(given):
+    _code, _shown, written = terminal.run(*given("--diff", NO_COLOR="1"), cwd=ROOT)
     assert "\x1b[0;3" not in written and "\x1b[J" in written
 
 
-@pytest.mark.parametrize(
-    "more",
-    [{"TERM": "dumb"}, {"TERM": ""}, {"JOB_ID": "7"}, {"AWX_ISOLATED_DATA_DIR": "/runner"}, {"CI": "1"}],
-    ids=lambda given: next(iter(given)),
-)
-def test_a_pseudo_terminal_that_no_person_looks_at_gets_no_control_characters(given, more):
-    _code, _shown, written = terminal.run(*given("--diff", ANSIBLE_NOCOLOR="1", **more), cwd=ROOT)
+def test_a_pseudo_terminal_that_no_person_looks_at_gets_no_control_characters(given):
+    """As in a container of AWX."""
+    _code, _shown, written = terminal.run(*given("--diff", NO_COLOR="1", JOB_ID="7"), cwd=ROOT)
     assert "\x1b" not in written
     assert [part for part in SHOWN if part not in written.replace("\r\n", "\n")] == []
 
@@ -158,7 +154,7 @@ def test_a_pseudo_terminal_that_no_person_looks_at_gets_no_control_characters(gi
 def test_output_in_a_file_while_errors_go_to_the_terminal(given, tmp_path):
     command, environment = given(ANSIBLE_NOCOLOR="1")
     inner = " ".join(command) + f" > {tmp_path}/out"
-    code, shown, written = terminal.run(["/bin/sh", "-c", inner], environment, cwd=ROOT)
+    code, _shown, written = terminal.run(["/bin/sh", "-c", inner], environment, cwd=ROOT)
     assert code == 2 and "\x1b" not in written and "\x1b" not in (tmp_path / "out").read_text()
 
 
@@ -171,25 +167,24 @@ def test_the_c_locale_gets_ascii_alone(given):
     assert [part for part in SHOWN if part not in shown.text] == []
 
 
-@pytest.mark.parametrize("verbosity", ["-v", "-vvv"])
-def test_more_verbose_it_is_the_default_callback(given, verbosity):
-    stamp = re.compile(r"\d+|/\S+|\*+|<.*|ESTABLISH.*")
+def test_more_verbose_it_is_the_default_callback(given):
+    stamp = re.compile(r"\d+|\*+")
 
     def text(callback):
         _code, _shown, written = terminal.run(
-            *given(verbosity, ANSIBLE_STDOUT_CALLBACK=callback, ANSIBLE_NOCOLOR="1"), columns=400, cwd=ROOT
+            *given("-v", ANSIBLE_STDOUT_CALLBACK=callback, NO_COLOR="1"), columns=400, cwd=ROOT
         )
-        return [stamp.sub("", line) for line in written.splitlines() if "callback" not in line and "stdout" not in line]
+        return [stamp.sub("", line) for line in written.splitlines()]
 
-    if verbosity == "-v":
-        assert text("quorumshift.kafka.screen") == text("ansible.builtin.default")
-    else:
-        assert "\x1b[J" not in "".join(text("quorumshift.kafka.screen"))
+    expected = text("ansible.builtin.default")
+    assert len(expected) > 30
+    assert text("quorumshift.kafka.screen") == expected
 
 
-def test_check_mode_and_diff(given):
+def test_check_mode_shows_differences(given, tmp_path):
     code, text = piped(*given("--check", "--diff"))
-    assert code == 2 and "+after" in text and "[CHECK MODE]" not in text.split("TASK", maxsplit=1)[0]
+    assert code == 2 and "-before" in text and "+after" in text
+    assert (tmp_path / "changed").read_text() == "before"
 
 
 @pytest.mark.parametrize("on_terminal", [False, True])
@@ -221,7 +216,7 @@ def test_an_interrupted_run_leaves_no_block(given):
     code, shown, _written = terminal.run(command, environment, seen=interrupt, limit_s=50, cwd=ROOT)
     assert sent and code == 99
     assert "User interrupted execution" in shown.text
-    assert not re.search(r"\d:\d\d$", shown.text, re.MULTILINE) and "Take a while" not in shown.text
+    assert not CLOCK.search(shown.text) and "Take a while" not in shown.text
 
 
 MORE_HOSTS = """
@@ -260,29 +255,3 @@ def test_several_hosts_of_which_some_fail_and_one_is_unreachable(given, tmp_path
         assert "fatal: [b2]: FAILED!" in text and "failed: [b1] (item=false)" in text
         assert "failures: b1, b2; unreachable: b3" in text
         assert "changed: [b1]" not in text
-
-
-QUESTION = """
-- name: Ask
-  hosts: localhost
-  gather_facts: false
-  tasks:
-    - name: Wait for the operator
-      ansible.builtin.pause:
-        prompt: Go on
-    - name: Go on
-      ansible.builtin.command: sleep 1
-"""
-
-
-def test_a_prompt_is_not_drawn_over(given):
-    command, environment = given(playbook=QUESTION, ANSIBLE_NOCOLOR="1")
-    texts = []
-
-    def seen(now, _pid):
-        texts.append(now.text)
-
-    # without an answer the prompt is over at the end of the input: the terminal stays open for three seconds
-    inner = f"(sleep 6; echo) | {' '.join(command)}"
-    code, shown, _written = terminal.run(["/bin/sh", "-c", inner], environment, seen=seen, cwd=ROOT)
-    assert code == 0 and not re.search(r"\d:\d\d$", shown.text, re.MULTILINE)
