@@ -78,7 +78,8 @@ class _Journal:
         above, run = os.path.split(directory)
         self._artifacts = RunArtifacts(os.path.dirname(above), os.path.basename(above), run)
         self._earlier = [event for event in self._artifacts.all_events() if event not in self._artifacts.events()]
-        self._size, self.events = -1, []
+        self._size = -1
+        self.events: list[dict] = []
         self.run_plan: dict | None = None
         self.each: dict[str, float] = {}
 
