@@ -133,7 +133,7 @@ def test_a_terminal_shows_every_word_that_a_file_gets(given):
     _code, text = piped(*given(seconds=1))
 
     def words(given_text):
-        """Return each word without times, and no lines of stars. A warning goes to the other stream, at any moment."""
+        """Return the text at its blanks, without times and lines of stars. A warning goes to the other stream, at any moment."""
         return sorted(re.sub(r"\d+", "", word) for word in given_text.split() if set(word) != {"*"})
 
     assert words(shown.text) == words(text)
