@@ -77,7 +77,8 @@ class _Journal:
         self.directory = directory
         above, run = os.path.split(directory)
         self._artifacts = RunArtifacts(os.path.dirname(above), os.path.basename(above), run)
-        self._earlier = [event for event in self._artifacts.all_events() if event not in self._artifacts.events()]
+        own = self._artifacts.events()
+        self._earlier = [event for event in self._artifacts.all_events() if event not in own]
         self._size = -1
         self.events: list[dict] = []
         self.run_plan: dict | None = None
