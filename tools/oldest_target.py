@@ -22,7 +22,7 @@ from tools.imports import ACCELERATORS, ROOT, foreign_imports
 from tools.pythons import find_python
 
 OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
-CONTROL_NODE_ONLY = {"action", "canary_clients", "roles", "system", "tools"}  # directories of tests/unit
+CONTROL_NODE_ONLY = {"action", "callback", "canary_clients", "roles", "system", "tools"}  # directories of tests/unit
 PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last versions for these Pythons
 
 

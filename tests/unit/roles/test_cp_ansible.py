@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.checkout import ROOT
+
 BIN = Path(sys.executable).parent
 # Groups and variables as in its sample inventories (branch 7.9.x, docs/sample_inventories)
 OF_CP_ANSIBLE = """
