@@ -239,17 +239,31 @@ class Sender:
     def end_probes(self) -> None:
         """Wait for the delivery reports of the probes."""
         for probe in self.probes.values():
-            probe.flush()
+            probe.flush(watched=False)
         self.probes.clear()
 
-    def flush(self) -> None:
-        """Wait for all delivery reports, up to delivery_timeout_s + 10 s."""
-        self.end_probes()
+    def flush(self, watched: bool = True) -> int | None:
+        """Wait for all delivery reports, up to delivery_timeout_s + 10 s.
+
+        `watched`: return early with the index of a partition whose messages the client holds back.
+        """
         deadline = time.monotonic() + self.context.config.delivery_timeout_s + 10
         while self.unconfirmed and time.monotonic() < deadline:
             self.producer.poll(0.1)
+            self.refresh_when_silent()
+            held_back = self.held_back() if watched else None
+            if held_back is not None:
+                return held_back
         if self.unconfirmed:
             self.context.ledger.error(self.where, "NO_REPORT", f"{self.unconfirmed} messages without delivery report")
+        self.end_probes()
+        return None
+
+    def end(self) -> None:
+        """Wait for all delivery reports; give up what the client holds back."""
+        held_back = self.flush()
+        if held_back is not None:
+            self.give_up(held_back)
 
     def paced(self, rate: float, until: float | None = None, watched: bool = False) -> int | None:
         """Send `rate` messages per second until `until` (monotonic) or until the run stops.
@@ -333,7 +347,7 @@ class LongLived(Client):
                 break
             self.sender.give_up(held_back)
             self.sender = Sender(self.context, self.where, self.sender.keys.again())
-        self.sender.flush()
+        self.sender.end()
 
 
 class ShortLived(Client):
@@ -350,7 +364,7 @@ class ShortLived(Client):
             keys = Keys(self.context, "short", self.topic, SHORT_KEYS_EACH, self.first_key)
             sender = Sender(self.context, self.where, keys, **NEW_CLIENT)
             sender.paced(self.rate, time.monotonic() + self.context.config.short_lived_s)
-            sender.flush()
+            sender.end()
 
 
 def send_fences(context: Context, topic: str, key: int) -> dict[int, int]:
@@ -359,7 +373,13 @@ def send_fences(context: Context, topic: str, key: int) -> dict[int, int]:
     Return {partition index: ledger id}. Messages that are not acknowledged are errors in the ledger.
     """
     keys = Keys(context, "fence", topic, 1, key)
-    sender = Sender(context, f"fence {topic}", keys, **NEW_CLIENT)
-    fences = {index: sender.send() for index in keys.indexes}
-    sender.flush()
+    fences: dict[int, int] = {}
+    for replaced in range(REPLACED_AT_MOST + 1):
+        sender = Sender(context, f"fence {topic}", keys, **NEW_CLIENT)
+        fences = {index: sender.send() for index in keys.indexes}
+        held_back = sender.flush(watched=replaced < REPLACED_AT_MOST)
+        if held_back is None:
+            break
+        sender.give_up(held_back)
+        keys = keys.again()
     return fences

@@ -37,6 +37,20 @@ def context(broker, tmp_path, monkeypatch):
     ledger.close()
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """Return the list to which each producer is added that clients make by themselves."""
+    made = []
+
+    class Sender(producers.Sender):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            made.append(self)
+
+    monkeypatch.setattr(producers, "Sender", Sender)
+    return made
+
+
 def long_lived(context):
     (topic, _number) = next(iter(context.partitions))
     return producers.LongLived(context, "producer-1", producers.Keys(context, "long", topic, 8), 100.0)
@@ -118,6 +132,41 @@ def test_a_producer_is_kept_while_nobody_is_acknowledged(context):
         producer.purge()
     client.join(60)
     assert kept and not client.is_alive()
+
+
+def test_a_short_lived_producer_that_holds_back_is_given_up_once_a_probe_is_acknowledged(context, made, tmp_path):
+    """It has stopped sending and waits for its reports: that wait is watched as well."""
+    (topic, _number) = next(iter(context.partitions))
+    context.config = dataclasses.replace(context.config, short_lived_s=0.5)
+    client = producers.ShortLived(context, "producer-short", topic, 100.0, 100)
+    client.start()
+    servers.wait_for(lambda: made and made[0].unconfirmed, 60, "its first messages")
+    context.config = dataclasses.replace(context.config, linger_ms=5)
+    try:
+        servers.wait_for(lambda: len(made) > 2, 60, "a probe and another producer")
+    finally:
+        context.stopping.set()
+        client.join(60)
+    context.ledger.flush()
+    noted, errors = notes(tmp_path)
+    assert errors == [] and not client.is_alive()
+    (given_up,) = [line for line in noted if line["code"] == "HELD_BACK"]
+    assert "[0] for 2 s" in given_up["text"] and given_up["where"] == "producer-short"
+
+
+def test_closing_messages_that_are_held_back_are_sent_by_another_producer(context, made, tmp_path):
+    (topic, _number) = next(iter(context.partitions))
+    fences = {}
+    sending = threading.Thread(target=lambda: fences.update(producers.send_fences(context, topic, 100)))
+    sending.start()
+    servers.wait_for(lambda: made and made[0].unconfirmed, 60, "the first producer's message")
+    context.config = dataclasses.replace(context.config, linger_ms=5)
+    sending.join(60)
+    context.ledger.flush()
+    noted, errors = notes(tmp_path)
+    assert errors == [] and "HELD_BACK" in {line["code"] for line in noted}
+    acked = {row[0] for row in ACKED.iter_unpack((tmp_path / "acked.bin").read_bytes())}
+    assert set(fences) == {1} and set(fences.values()) <= acked
 
 
 def transactional(context):
