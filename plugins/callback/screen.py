@@ -17,7 +17,8 @@ description:
   - Where the output is no terminal, as in AWX or in a file, the same appears as plain lines, without control
     characters.
   - Ordinary tasks are silent. Failures, warnings, differences of C(--diff), messages of C(debug) and lines of the
-    collection's actions appear whole.
+    collection's actions appear whole. Of a failure of the collection's own modules the screen has the message, once;
+    the log has the task's whole result.
   - The log of E(ANSIBLE_LOG_PATH) gets what the callback P(ansible.builtin.default#callback) writes there.
   - With C(-v) or more the output is that of P(ansible.builtin.default#callback), without lines in place.
 extends_documentation_fragment:
@@ -51,7 +52,7 @@ _PROMPTS = ("pause", "ansible.builtin.pause", "ansible.legacy.pause")
 
 
 class _Only:
-    """Ansible's display for either the log or the screen. Warnings and errors reach both."""
+    """Ansible's display for either the log or the screen. Warnings reach both."""
 
     def __init__(self, display: Display, part: str) -> None:
         self._real, self._part = display, part
@@ -68,6 +69,10 @@ class _Only:
     def banner(self, msg: str, color: str | None = None, cows: bool = True) -> None:
         """Show a heading with stars."""
         Display.banner(self, msg, color, cows)  # type: ignore[arg-type]
+
+    def _error(self, *args: Any, **options: Any) -> None:
+        """Show the error of a task, which is shown apart from its result since ansible-core 2.19."""
+        Display._error(self, *args, **options)  # type: ignore[arg-type]
 
 
 class _Journal:
@@ -116,6 +121,7 @@ class CallbackModule(Default):
         self._title, self._task, self._heading = "", "", ""
         self._is_step = False  # whether the play is a step, which may have nothing to do
         self._shown_banner: str | None = None  # the task of which the screen has the banner
+        self._failures: list[str] = []  # the messages that the screen has
 
     # What the screen shows ------------------------------------------------------------------------------------------
 
@@ -148,7 +154,8 @@ class CallbackModule(Default):
 
     def _say(self, text: str, color: str | None = None) -> None:
         if not self._is_default:
-            self._display.display(escape_invisible(text), color=color, screen_only=True)
+            for line in text.split("\n"):
+                self._display.display(escape_invisible(line), color=color, screen_only=True)
 
     def _head(self, title: str) -> None:
         """Show the name of a step once."""
@@ -303,7 +310,21 @@ class CallbackModule(Default):
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         self._forget_waits(result.host.get_name())
-        self._show("v2_runner_on_failed", result, ignore_errors=ignore_errors)
+        text = str(result.result.get("msg") or "")
+        if self._is_default or ignore_errors or not text or not self._explains_itself(result):
+            self._show("v2_runner_on_failed", result, ignore_errors=ignore_errors)
+            return
+        task = result.task
+        is_end = task.action == f"{_OWN}run_step"
+        where = "" if is_end else f"{task.name or task.action} on {self.host_label(result)}"
+        self._say(screen_lines.failure(where, text, self._failures), C.COLOR_ERROR)
+        self._failures.append(text)
+        self._log("v2_runner_on_failed", result)
+
+    def _explains_itself(self, result: Any) -> bool:
+        """Return whether the message of a failed task says all: of the collection's own, without a traceback."""
+        own = result.task.action.startswith(_OWN) and not result.task.loop
+        return own and "Traceback" not in str(result.result.get("exception"))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         self._forget_waits(result.host.get_name())

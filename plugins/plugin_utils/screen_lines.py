@@ -12,6 +12,7 @@ import itertools
 import unicodedata
 from typing import Any, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
@@ -156,6 +157,23 @@ def _bar(found: Restarts, now: float, width: int) -> str:
     room = min(room, _BAR[1])
     full = (room - 2) * found.done // found.total
     return f"{shown} [{'#' * full}{'-' * (room - 2 - full)}] {time_left}"
+
+
+def failure(where: str, text: str, shown: Sequence[str]) -> str:
+    """Return what the screen says of a task that failed.
+
+    `where`: task and host, "" for the end of a run, which names them itself; `text`: the message; `shown`: the messages
+    of failures that the screen has above, which the end of a run repeats.
+    """
+    for above in map(_without_ids, shown):
+        if above:
+            text = text.replace(f": {above}. ", " (above). ")
+    lines = text.rstrip().splitlines()
+    return "\n".join([f"FAILED: {where}", *(f"    {line}" for line in lines)] if where else lines)
+
+
+def _without_ids(text: str) -> str:
+    return message_ids.strip_ids(message_ids.drop_full_stop(text))
 
 
 def _clock(seconds: float) -> str:

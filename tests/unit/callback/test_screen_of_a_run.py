@@ -78,8 +78,15 @@ def test_a_rolling_restart_without_a_terminal(given, tmp_path):
     assert len(re.findall(r"^    b\d stops$", text, re.MULTILINE)) == 4
 
 
-def test_a_refusal_is_whole(given):
-    code, shown, _written = terminal.run(*given("rollback", {}), columns=1000, cwd=str(ROOT))
+def test_a_failure_is_whole_and_shown_once(given, tmp_path):
+    log = tmp_path / "log"
+    command, environment = given("rollback", {})
+    code, shown, _written = terminal.run(
+        command, {**environment, "ANSIBLE_LOG_PATH": str(log)}, columns=1000, cwd=str(ROOT)
+    )
     assert code == 2
-    assert "quorumshift_rollback_to is not set. Set it in the inventory's group all, or with -e." in shown.text
+    why = "quorumshift_rollback_to is not set. Set it in the inventory's group all, or with -e."
+    assert shown.text.count(why) == 1 and "FAILED: " in shown.text
     assert "(QS-RUN-009)" in shown.text and "failures: localhost" in shown.text
+    assert "fatal: " not in shown.text and "[ERROR]" not in shown.text
+    assert "fatal: [localhost]: FAILED! => " in log.read_text() and why in log.read_text()

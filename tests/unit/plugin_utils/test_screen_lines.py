@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import screen_lines
 
@@ -134,3 +135,33 @@ def test_the_plain_line_names_the_nodes():
 def test_a_journal_without_a_phase():
     assert screen_lines.phase_of([]) == ""
     assert screen_lines.phase_of([{"kind": "phase", "name": "zk"}, step("b1")]) == "zk"
+
+
+def failed(reason, task="Wait until the node is up", host="b2"):
+    return f'The run ended at "{task}" on {host}: {reason}'
+
+
+WHY = "kafka did not come up: it ended while it started.\nIts log has no line of this start"
+
+
+def test_a_failure_is_shown_below_its_task():
+    text = screen_lines.failure("Wait until the node is up on b2", f"{WHY} (QS-RESTART-012)", [])
+    assert text.splitlines() == [
+        "FAILED: Wait until the node is up on b2",
+        "    kafka did not come up: it ended while it started.",
+        "    Its log has no line of this start (QS-RESTART-012)",
+    ]
+
+
+@pytest.mark.parametrize("stop", ["", "."])
+@pytest.mark.parametrize("ids", ["", " (QS-RESTART-012)", " (QS-RESTART-012 QS-RESTART-014)"])
+def test_the_end_of_a_run_does_not_repeat_what_is_above(stop, ids):
+    end = message_ids.move_to_end(f"{failed(WHY + ids)}. Run the status (QS-RUN-004)")
+    shown = screen_lines.failure("", end, ["another failure", f"{WHY}{stop}{ids}"])
+    names = " ".join([*message_ids.find_ids(ids), "QS-RUN-004"])
+    assert shown == f'The run ended at "Wait until the node is up" on b2 (above). Run the status ({names})'
+
+
+@pytest.mark.parametrize("above", [[], [""], ["kafka did not come up"], ["b2 was lost"], [WHY.replace("log", "file")]])
+def test_the_end_of_a_run_says_what_is_not_above(above):
+    assert WHY in screen_lines.failure("", f"{failed(WHY)}. Run the status (QS-RUN-004)", above)
