@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import stuck_leaders
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 LISTED = 5
@@ -40,6 +41,8 @@ class ActionModule(QuorumshiftAction):
         result = self.run_in_slices(self.fill(args))
         if result.get("failed"):
             return result
+        if state == "planned":
+            result["node_s"] = plans.restart_times(self).nodes
         if state == "planned" and transitions.KINDS[kind].is_plain:
             self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
             needed = result.pop("unaccepted", "")
@@ -80,7 +83,7 @@ class ActionModule(QuorumshiftAction):
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""
-        each = planning.average_s(self.artifacts().all_events())
+        each = planning.times(self.artifacts().all_events()).each
         for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
         self.artifacts().note("event", "restarted first", restart_kind=kind, **leader._asdict())

@@ -87,7 +87,7 @@ class _Journal:
         self._size = -1
         self.events: list[dict] = []
         self.run_plan: dict | None = None
-        self.each: dict[str, float] = {}
+        self.times = planning.Times({}, {})
 
     def refresh(self) -> None:
         """Read what is new."""
@@ -95,9 +95,9 @@ class _Journal:
         if size == self._size:
             return
         self._size, self.events = size, self._artifacts.events()
-        self.each = planning.average_s([*self._earlier, *self.events])
         text = self._artifacts.read(_PLAN)
         self.run_plan = json.loads(text) if text else None
+        self.times = planning.times([*self._earlier, *self.events])
 
 
 class CallbackModule(Default):
@@ -118,6 +118,7 @@ class CallbackModule(Default):
         self._journal: _Journal | None = None
         self._plan: dict[str, Any] | None = None
         self._planned_at = 0  # so many events had the journal
+        self._node_s: dict[str, float] = {}  # planning.Times.nodes
         self._title, self._task, self._heading = "", "", ""
         self._is_step = False  # whether the play is a step, which may have nothing to do
         self._shown_banner: str | None = None  # the task of which the screen has the banner
@@ -173,7 +174,8 @@ class CallbackModule(Default):
                 journal.refresh()
                 if self._plan:
                     events = journal.events[self._planned_at :]
-                    found = screen_lines.restarts(self._plan, events, journal.run_plan, journal.each)
+                    times = journal.times._replace(nodes=self._node_s)
+                    found = screen_lines.restarts(self._plan, events, journal.run_plan, times)
             phase = screen_lines.phase_of(journal.events) if journal else ""
             return screen_lines.View(self._title, self._began, phase, found, dict(self._waits), self._task)
 
@@ -300,7 +302,7 @@ class CallbackModule(Default):
             self._tell_progress()
         if result.task.action == f"{_OWN}rolling_restart" and result.task.args.get("state") == "planned":
             with self._lock:
-                self._plan = returned.get("plan")
+                self._plan, self._node_s = returned.get("plan"), returned.get("node_s") or {}
                 self._planned_at = len(self._journal.events) if self._journal else 0
         session = (returned.get("ansible_facts") or {}).get("quorumshift_session") or {}
         directory = session.get("artifacts")

@@ -284,6 +284,13 @@ class NodeFacts(TypedDict, total=False):
     metadata_version: int | None
 
 
+class LastStart(TypedDict):
+    """How long a node's last start took by its own log, and the stop before it, None if the log has none."""
+
+    start_s: float
+    stop_s: float | None
+
+
 class Replica(TypedDict):
     """A voter or observer as the quorum's leader sees it (DescribeQuorum)."""
 

@@ -63,6 +63,10 @@ options:
     description: How many of the newest events of the host's journal to return.
     type: int
     default: 20
+  last_start:
+    description: Whether to read in O(log_file), and in the files that it was rolled to, how long the last start took.
+    type: bool
+    default: false
   log_file:
     description: The node's own log. Its newest error is returned, with the secrets of O(config_file) masked.
     type: path
@@ -186,6 +190,12 @@ ansible_facts:
       description: Service, file, node id, log directories, metadata log, newest restart.
       type: dict
       returned: with the subset V(node)
+    quorumshift_last_start:
+      description:
+        - C(start_s), how many seconds the node's last start took, and C(stop_s), those of the stop before it, or null.
+          Null where its log does not say.
+      type: dict
+      returned: with the subset V(node) and O(last_start)
     quorumshift_clock:
       description: C(boot_id) and C(uptime_s), or C(error).
       type: dict
@@ -222,6 +232,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node impo
     config_providers,
     logins,
     node,
+    own_log,
     replicas,
     stopped_node,
 )
@@ -256,6 +267,7 @@ def main():
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "log_dir": {"type": "path", "default": ""},
             "journal_events": {"type": "int", "default": 20},
+            "last_start": {"type": "bool", "default": False},
             "log_file": {"type": "path", "default": ""},
             "run_key": {"type": "str", "no_log": True},
             "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
@@ -299,6 +311,9 @@ def read_node(given):
         given["log_file"],
         given["node_id"],
     )
+    if given["last_start"]:
+        last_start = own_log.read_last_start(given["log_file"], facts["service"].get("started_at"))
+        return {"quorumshift_node": facts, "quorumshift_last_start": last_start, **read_at}, {}
     return {"quorumshift_node": facts, **read_at}, {}
 
 

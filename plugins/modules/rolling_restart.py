@@ -216,6 +216,13 @@ since:
   type: float
   returned: with O(state=planned) of plain restarts, unless the control node's clock is wrong
   sample: 1795276229
+node_s:
+  description: >-
+    By host, how many seconds a restart may take, with O(stable_s), by its log of its last stop and start. Without hosts
+    of which the log does not say it.
+  type: dict
+  returned: with O(state=planned)
+  sample: {b1: 34.5, b2: 31.0}
 plan:
   description:
     - C(batches) of hosts, hosts that need no restart (C(done)), C(reasons) by host, the C(kind), and C(unavoidable),

@@ -24,16 +24,16 @@ def show(action: QuorumshiftAction, plan: Mapping[str, Any], phase: str, target:
     """Show a plan ({steps, unavoidable} of migration_state), as a screen or in a line, and keep it."""
     steps = [planning.Step(**step) for step in plan["steps"]]
     changes = {step.name: _changes(action, step) for step in steps if step.batches}
-    each = planning.average_s(action.artifacts().all_events())
+    times = restart_times(action)
     if screen:
-        lines = planning_screen.lines(action.session["cluster_id"], phase, target, steps, changes, each)
+        lines = planning_screen.lines(action.session["cluster_id"], phase, target, steps, changes, times)
         lost = list(plan["unavoidable"].items()) if any(step.kind == planning.ROLL for step in steps) else []
         lines += [f"  cannot stay available: {name} ({why})" for name, why in lost[:LISTED]]
         lines += [f"  and {len(lost) - LISTED} more, all in {PLAN} of the run artifacts"] * (len(lost) > LISTED)
         for line in lines:
             display.display(line)
     else:
-        action.say(f"plan: {planning_screen.line(steps, each)} ({PLAN} of the run artifacts)")
+        action.say(f"plan: {planning_screen.line(steps, times)} ({PLAN} of the run artifacts)")
     if action._task.check_mode:
         return
     kept = {
@@ -44,10 +44,18 @@ def show(action: QuorumshiftAction, plan: Mapping[str, Any], phase: str, target:
             name: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
             for name, by_hosts in changes.items()
         },
-        "each_s": each,
-        "restarts_s": planning.estimate_s(steps, each),
+        "each_s": times.each,
+        "node_s": times.nodes,
+        "restarts_s": times.of_steps(steps),
     }
     action.artifacts().save(PLAN, json.dumps(kept, indent=1))
+
+
+def restart_times(action: QuorumshiftAction) -> planning.Times:
+    """Return how long restarts take on this cluster."""
+    last_starts = {host: action.facts_of(host).get("quorumshift_last_start") for host in action.nodes()}
+    stable_s = float(action.variable("quorumshift_stable_s") or 0)
+    return planning.times(action.artifacts().all_events(), last_starts, stable_s)
 
 
 def _changes(action: QuorumshiftAction, step: planning.Step) -> dict[tuple[str, ...], list[str]]:

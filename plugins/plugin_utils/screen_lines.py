@@ -56,12 +56,12 @@ def restarts(
     plan: Mapping[str, Any],
     events: Sequence[Mapping[str, Any]],
     run_plan: Mapping[str, Any] | None,
-    each: Mapping[str, float],
+    times: planning.Times,
 ) -> Restarts | None:
     """Return how far a roll is, None without one.
 
     `plan`: of the roll, as rolling_restart returns it; `events`: of the run since then; `run_plan`: plan.json of the
-    run; `each`: planning.average_s.
+    run.
     """
     kind, batches = plan["kind"], [list(batch) for batch in plan["batches"]]
     hosts = [host for batch in batches for host in batch]
@@ -83,13 +83,13 @@ def restarts(
     left = [one for one in ([host for host in batch if host not in done] for batch in batches) if one]
     later = _later(run_plan, kind)
     ahead = [planning.Step(planning.ROLL, kind, "", left, {}, None), *later]
-    of_batch = planning.step_s(ahead[0]._replace(batches=left[:1]), each) or 0.0
+    of_batch = times.of_step(ahead[0]._replace(batches=left[:1])) or 0.0
     return Restarts(
         transitions.KINDS[kind].role,
         len(plan["done"]) + len(done),
         len(plan["done"]) + len(hosts),
         [host for host in batch if host not in done],
-        planning.estimate_s(ahead, each) if left or later else 0.0,
+        times.of_steps(ahead) if left or later else 0.0,
         of_batch,
         float(begun[-1]["t"]) if begun else 0.0,
     )

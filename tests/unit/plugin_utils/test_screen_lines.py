@@ -17,12 +17,18 @@ def step(*hosts, t=100.0):
     return {"kind": "event", "name": "step begun", "step": "roll", "hosts": list(hosts), "t": t}
 
 
-def restart(host, took=30.0, kind="kraft", outcome="done"):
-    return {"kind": "restart", "name": kind, "host": host, "outcome": outcome, "restart_s": took, "t": 50, "end": 60}
+def restart(host, kind="kraft", outcome="done"):
+    more = {"outcome": outcome, "node_restart": f"r1/{kind}/{host}"}
+    return {"kind": "restart", "name": kind, "host": host, **more, "t": 50, "end": 60}
 
 
-def found(events, run_plan=None, plan=PLAN):
-    return screen_lines.restarts(plan, events, run_plan, planning.average_s(events))
+def ended(*hosts, took=60.0, t=100.0):
+    return {**step(*hosts, t=t + took), "name": "step ended"}
+
+
+def found(events, run_plan=None, plan=PLAN, nodes=()):
+    times = planning.times(events)._replace(nodes=dict(nodes))
+    return screen_lines.restarts(plan, events, run_plan, times)
 
 
 def view(events, **more):
@@ -60,7 +66,7 @@ def test_all_done():
 
 
 def test_the_time_left_is_that_of_the_plan_and_runs_down_within_a_batch():
-    events = [step("b1"), restart("b1", took=60.0), step("b2", "b3", t=1000.0)]
+    events = [step("b1"), restart("b1"), ended("b1"), step("b2", "b3", t=1000.0)]
     seen = found(events)
     assert seen.left_s == 120.0 and seen.batch_s == 60.0
     assert screen_lines.left(seen, 1000.0) == "about 2 min of restarts left"
@@ -70,7 +76,7 @@ def test_the_time_left_is_that_of_the_plan_and_runs_down_within_a_batch():
 
 
 def test_a_clock_that_went_back_adds_no_time():
-    seen = found([step("b1"), restart("b1", took=60.0), step("b2", "b3", t=1000.0)])
+    seen = found([step("b1"), restart("b1"), ended("b1"), step("b2", "b3", t=1000.0)])
     assert screen_lines.left(seen, 0.0) == screen_lines.left(seen, 1000.0)
 
 
@@ -80,7 +86,7 @@ def test_later_rolls_count_up_to_the_soak():
 
     rolls = [planned("zk_migration"), planned("kraft"), planned("later")]
     stop = planned("before_finalize", planning.GATE, ())
-    events = [step("b1"), restart("b1", took=60.0), step("b4")]
+    events = [step("b1"), restart("b1"), ended("b1"), step("b4")]
     assert found(events, {"steps": rolls}).left_s == 60.0 * 3
     assert found(events, {"steps": [*rolls[:2], stop, rolls[2]]}).left_s == 60.0
     assert found(events, {"steps": [planned("zk_migration")]}).left_s == 60.0
@@ -91,7 +97,7 @@ def test_a_plan_without_restarts_or_of_an_unknown_kind_is_nothing():
     assert found([], plan={**PLAN, "kind": "of another version"}) is None
 
 
-EVENTS = [step("b1"), restart("b1", took=60.0), step("b2", "b3")]
+EVENTS = [step("b1"), restart("b1"), ended("b1"), step("b2", "b3")]
 WAITS = {"b2": "b2 starts", "b3": "waits for the moment when b3 may be stopped: healthy for 5 s of 10 s (5 s)"}
 
 

@@ -13,8 +13,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import GATE, ROLL, START
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import restart_plan
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
-from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, LastStart
 
 ADMITTED = "admitted"  # the journal's event of a batch that may be stopped
 
@@ -80,45 +80,93 @@ def direction(target: str) -> str:
     return run_lock.BACK if target else run_lock.FORWARD
 
 
-def average_s(events: Iterable[Mapping]) -> dict[str, float]:
-    """Return {kind: seconds} that a restart of that kind took on this cluster on average, with its admission; "" is
-    the average of all. Empty where none is known. `events`: of the runs' journals."""
-    took: dict[str, list[float]] = {}
-    waited: dict[str, list[float]] = {}
+class Batch(NamedTuple):
+    """Nodes that a run restarted at once: the kind of restart, its run, and the seconds of the whole step, which has
+    the readings, the admission and Ansible's own work too."""
+
+    kind: str
+    run: str
+    hosts: Sequence[str]
+    took_s: float
+
+
+def batches(events: Iterable[Mapping]) -> list[Batch]:
+    """Return the batches that journals have with begin and end, without repairs and restarts that failed."""
+    found, begun, done = [], None, []
     for event in events:
-        if event["kind"] == "restart" and event.get("outcome") == "done":
-            took.setdefault(event["name"], []).append(_restart_s(event))
-        elif event["name"] == ADMITTED and event.get("waited_s") is not None:
-            waited.setdefault(event["restart_kind"], []).append(event["waited_s"])
-    each = {kind: _mean(seconds) + _mean(waited.get(kind, ())) for kind, seconds in took.items()}
+        if event["name"] == run_outcome.STEP_BEGUN:
+            begun, done = event, []
+        elif event["kind"] == "restart":
+            done.append(event)
+        elif event["name"] == run_outcome.STEP_ENDED and begun and begun["hosts"] == event["hosts"]:
+            kinds = {(restart["name"], _run(restart)) for restart in done}
+            if len(kinds) == 1 and all(restart.get("outcome") == "done" for restart in done):
+                hosts = [restart["host"] for restart in done]
+                found.append(Batch(*kinds.pop(), hosts, max(0.0, event["t"] - begun["t"])))
+            begun = None
+    return [batch for batch in found if batch.run]
+
+
+def _run(restart: Mapping) -> str:
+    """Return the run that began a restart, "" for a repair of what an earlier run left."""
+    run, _slash, rest = str(restart.get("node_restart")).partition("/")
+    return run if rest.startswith(f"{restart['name']}/") else ""
+
+
+class Times(NamedTuple):
+    """How long restarts take, by what is known of this cluster. `each`: {kind: seconds of a batch} by its journals, ""
+    for the mean of all; `nodes`: {host: seconds} by the nodes' logs of their last stop and start."""
+
+    each: Mapping[str, float]
+    nodes: Mapping[str, float]
+
+    def of_step(self, step: Step) -> float | None:
+        """Return how many seconds a step's restarts take, one batch after the other; None if unknown."""
+        batch_s = self.each.get(step.name, self.each.get(""))
+        if batch_s is not None:
+            return len(step.batches) * batch_s
+        if not self.nodes:
+            return None
+        # a node whose log does not say, such as a controller that never ran, is taken for one of the others
+        mean = _mean(list(self.nodes.values()))
+        return sum(max(self.nodes.get(host, mean) for host in batch) for batch in step.batches)
+
+    def of_steps(self, ahead: Iterable[Step]) -> float | None:
+        """Return how many seconds all restarts take; None if unknown."""
+        seconds = [self.of_step(step) for step in restarts(ahead)]
+        return None if None in seconds else sum(seconds)
+
+
+BETWEEN_S = 3.0
+"""What a batch costs beside stop, start and the time that the cluster has to be healthy: readings, modules' starts."""
+
+
+def times(
+    events: Iterable[Mapping], last_starts: Mapping[str, LastStart | None] | None = None, stable_s: float = 0.0
+) -> Times:
+    """Return how long restarts take. `events`: of the runs' journals; `last_starts`: by host; `stable_s`: how long the
+    cluster has to be healthy before each batch."""
+    took: dict[str, list[float]] = {}
+    for batch in batches(events):
+        took.setdefault(batch.kind, []).append(batch.took_s)
+    each = {kind: _mean(seconds) for kind, seconds in took.items()}
     if each:
-        each[""] = sum(each[kind] * len(took[kind]) for kind in took) / sum(map(len, took.values()))
-    return each
-
-
-def _restart_s(event: Mapping) -> float:
-    """Return how long a restart took: as the run watched it, or by its host's clock if that is longer."""
-    return max(event.get("restart_s") or 0.0, (event.get("end") or 0.0) - (event.get("t") or 0.0))
+        each[""] = _mean([seconds for of_kind in took.values() for seconds in of_kind])
+    by_log = {
+        host: start["start_s"] + (start["stop_s"] or 0.0) + stable_s + BETWEEN_S
+        for host, start in (last_starts or {}).items()
+        if start
+    }
+    return Times(each, by_log)
 
 
 def _mean(seconds: Sequence[float]) -> float:
     return sum(seconds) / len(seconds) if seconds else 0.0
 
 
-def step_s(step: Step, each: Mapping[str, float]) -> float | None:
-    """Return how many seconds a step's restarts take, one batch after the other; None if unknown."""
-    batch_s = each.get(step.name, each.get(""))
-    return None if batch_s is None else len(step.batches) * batch_s
-
-
 def restarts(ahead: Iterable[Step]) -> list[Step]:
     """Return the steps in which nodes are started or restarted."""
     return [step for step in ahead if step.kind in (ROLL, START)]
-
-
-def estimate_s(ahead: Iterable[Step], each: Mapping[str, float]) -> float | None:
-    """Return how many seconds all restarts take; None if unknown."""
-    return sum(step_s(step, each) for step in restarts(ahead)) if each else None
 
 
 class Took(NamedTuple):
@@ -133,31 +181,16 @@ class Took(NamedTuple):
 
 
 def measure_took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
-    """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them.
-
-    Restarts that an earlier run began are not part of the plan. Nodes that restart at once are one batch, of which the
-    longest restart counts; batches follow each other.
-    """
-    batches: dict[str, list[float]] = {}  # the longest restart of each
-    waited: dict[str, float] = {}
-    admitted = None  # the kind of a batch of which no restart has ended yet
-    for event in events:
-        if event["kind"] == "restart" and str(event.get("node_restart")).startswith(f"{run}/{event['name']}/"):
-            longest, seconds = batches.setdefault(event["name"], []), _restart_s(event)
-            if longest and admitted != event["name"]:
-                seconds = max(longest.pop(), seconds)
-            longest.append(seconds)
-            admitted = None
-        elif event["name"] == ADMITTED:
-            admitted = event["restart_kind"]
-            waited[admitted] = waited.get(admitted, 0.0) + (event.get("waited_s") or 0.0)
+    """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them."""
+    took: dict[str, list[float]] = {}
+    for batch in batches(events):
+        if batch.run == run:
+            took.setdefault(batch.kind, []).append(batch.took_s)
+    planned = Times(plan["each_s"], plan["node_s"])
     return [
-        Took(
-            *(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), len(batches[step.name])),
-            sum(batches[step.name]) + waited.get(step.name, 0.0),
-        )
+        Took(step.name, step.text, len(step.batches), planned.of_step(step), len(took[step.name]), sum(took[step.name]))
         for step in (Step(**step) for step in plan["steps"])
-        if step.name in batches and step.kind in (ROLL, START)
+        if step.name in took and step.kind in (ROLL, START)
     ]
 
 

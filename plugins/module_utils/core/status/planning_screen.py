@@ -18,10 +18,10 @@ def lines(
     target: str,
     ahead: Sequence[planning.Step],
     changes: Mapping,
-    each: Mapping[str, float],
+    times: planning.Times,
 ) -> list[str]:
     """Return the plan as lines. `now`: the phase; `changes`: {kind of restart: {hosts: lines of the changes in their
-    files}}; `each`: planning.average_s."""
+    files}}."""
     end = target or "finalized"
     if not ahead:
         return [f"Plan for cluster {cluster or '?'}: nothing to do, from {now} to {end}"]
@@ -41,23 +41,24 @@ def lines(
     if not target:
         until = f"possible up to step {last - 1}" if last and last > 1 else "not possible after any step"
         shown += ["", f"  rollback: {until}; impossible once a controller runs without the migration flag"]
-    return [*shown, f"  time: {_time(ahead, each)}"] if planning.restarts(ahead) else shown
+    return [*shown, f"  time: {_time(ahead, times)}"] if planning.restarts(ahead) else shown
 
 
-def _time(ahead: Sequence[planning.Step], each: Mapping[str, float]) -> str:
+def _time(ahead: Sequence[planning.Step], times: planning.Times) -> str:
     count = sum(len(step.batches) for step in planning.restarts(ahead))
-    took = planning.estimate_s(ahead, each)
+    took = times.of_steps(ahead)
     if took is None:
         return f"{count} restarts; their time is unknown until the first one on this cluster"
+    source = "as in this cluster's journals" if times.each else "by the nodes' logs of their last start"
     return (
-        f"{screen.format_duration(took)} for {count} restarts, at {took / count:.0f} s each as in this cluster's "
-        "journals; gates, the initial copy and the soak take additional time"
+        f"{screen.format_duration(took)} for {count} restarts, at {took / count:.0f} s each {source}; gates, the "
+        "initial copy and the soak take additional time"
     )
 
 
-def line(ahead: Sequence[planning.Step], each: Mapping[str, float]) -> str:
+def line(ahead: Sequence[planning.Step], times: planning.Times) -> str:
     """Return the plan in one line."""
-    return f"{len(ahead)} steps ahead" + (f"; {_time(ahead, each)}" if planning.restarts(ahead) else "")
+    return f"{len(ahead)} steps ahead" + (f"; {_time(ahead, times)}" if planning.restarts(ahead) else "")
 
 
 def took_lines(steps: Iterable[planning.Took], seconds: float) -> list[str]:

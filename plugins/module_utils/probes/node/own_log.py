@@ -8,12 +8,16 @@ Runs on managed hosts: standard library only; read-only.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import re
 import shlex
-from typing import Iterable, Mapping, Sequence
+import stat
+import time
+from typing import Iterable, Mapping, Match, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import LastStart, Service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
@@ -25,6 +29,13 @@ _TAIL_BYTES, _LONGEST = 1 << 16, 500
 _EXCERPT_LINES = 12
 _TIME = re.compile(r"\[\d{4}-\d\d-\d\d [\d:,.]+\] ")
 _EVENT = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
+_STAMP = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]")
+_MOMENT = re.compile(
+    _STAMP.pattern
+    + rb".* \[(?:Kafka|Broker|Controller|KafkaRaft)Server (?:id|nodeId)=\d+\] (?:Kafka Server )?"
+    + rb"(started|shutting down|shut down completed) \(kafka\.server\.\w+\)"
+)
+_FILES, _MOST_BYTES, _APART_S = 4, 64 << 20, 300.0  # a start is at the begin of what was written since
 _MARKS = (" ERROR ", " FATAL ", "Exception")  # of lines that an excerpt shows first
 
 
@@ -41,6 +52,69 @@ def read_last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) 
         lines = service.read_journal(state["name"])
         found = find_newest_error(lines) or (lines[-1] if lines else None)
     return masking.mask(found, secrets)[:_LONGEST] if found else None
+
+
+def read_last_start(log_file: str, started_at: float | None) -> LastStart | None:
+    """Return how long the node's last start took, and the stop before it, by its own log; None if the log does not say.
+
+    `started_at` (epoch s): the begin of its process. Kafka logs `started`, `shutting down` and `shut down completed`
+    (KafkaServer, KafkaRaftServer, BrokerServer, ControllerServer). Its default appender rolls hourly, so the lines may
+    be in an earlier file beside the log. A log whose times are not this host's, as with another time zone, says
+    nothing.
+    """
+    if not log_file or not started_at:
+        return None
+    began, stop_s = None, None  # of the stop
+    for path in _since(log_file, started_at):
+        for moment, what in _moments(path):
+            if moment < started_at:
+                if what == "shutting down":
+                    began = moment if began is None else began
+                elif what == "shut down completed" and began is not None:
+                    stop_s = moment - began
+                else:
+                    began, stop_s = None, None  # an earlier process started
+            elif what == "started":
+                return {"start_s": round(moment - started_at, 1), "stop_s": stop_s and round(stop_s, 1)}
+            elif what == "shutting down":
+                return None  # it did not come up
+    return None
+
+
+def _since(log_file: str, moment: float) -> list[str]:
+    """Return those of a log and the files that it was rolled to that were written after a moment, the oldest first."""
+    written = {}
+    for path in glob.glob(f"{glob.escape(log_file)}*"):
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_mtime >= moment and not path.endswith((".gz", ".zip")):
+                written[path] = status.st_mtime
+    return sorted(written, key=lambda path: written[path])[:_FILES]
+
+
+def _moments(path: str) -> list[tuple[float, str]]:
+    """Return (epoch s, what) of each start and stop in a log; none where the log cannot be read, or where its newest
+    line and the file are not of the same time."""
+    found, newest = [], None
+    try:
+        with os.fdopen(safe_files.open_regular(path), "rb") as stream:
+            written_at = os.fstat(stream.fileno()).st_mtime
+            for line in stream.read(_MOST_BYTES).splitlines():
+                newest = line if line[:3] == b"[20" else newest
+                match = _MOMENT.match(line)
+                if match:
+                    found.append((_epoch(match), match[3].decode()))
+            is_whole = not stream.read(1)
+        match = newest and _STAMP.match(newest)
+        if is_whole and match and abs(_epoch(match) - written_at) > _APART_S:
+            return []
+    except (OSError, ValueError, OverflowError):
+        return []
+    return found
+
+
+def _epoch(match: Match[bytes]) -> float:
+    return time.mktime(time.strptime(match[1].decode(), "%Y-%m-%d %H:%M:%S")) + int(match[2]) / 1000
 
 
 def find_newest_error(lines: Sequence[str]) -> str | None:

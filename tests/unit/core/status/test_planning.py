@@ -67,66 +67,102 @@ def test_steps_of_a_rollback():
 
 def test_the_plan_shows_up_to_which_step_a_rollback_is_possible():
     steps = ahead("dual_write")
-    lines = planning_screen.lines("x", "dual_write", "", steps, {}, {})
+    lines = planning_screen.lines("x", "dual_write", "", steps, {}, UNKNOWN)
     assert (
         lines[-2] == "  rollback: possible up to step 2; impossible once a controller runs without the migration flag"
     )
     assert [step.back is None for step in steps] == [False, False, True, True]
 
 
-def restarted(name, restart_s, run="r1", **more):
-    event = {
-        "kind": "restart",
-        "name": name,
-        "restart_s": restart_s,
-        "outcome": "done",
-        "node_restart": f"{run}/{name}/b1",
-    }
-    return {**event, **more}
+UNKNOWN, HALF_A_MINUTE = planning.Times({}, {}), planning.Times({"": 30.0}, {})
 
 
-def admitted(kind, waited_s):
-    return {"kind": "event", "name": "admitted", "restart_kind": kind, "hosts": ["b1"], "waited_s": waited_s}
+def batch(kind, took_s, *hosts, run="r1", began=100.0, **restart):
+    """Return the journal's events of a batch."""
+    hosts = hosts or ("b1",)
+    step = {"kind": "event", "step": "roll", "hosts": list(hosts)}
+    restarts = [
+        {
+            **{"kind": "restart", "name": kind, "host": host, "outcome": "done", "t": began},
+            **{"node_restart": f"{run}/{kind}/{host}", **restart},
+        }
+        for host in hosts
+    ]
+    return [{**step, "name": "step begun", "t": began}, *restarts, {**step, "name": "step ended", "t": began + took_s}]
 
 
 def test_the_time_is_estimated_from_this_clusters_journals():
     events = [
-        *(restarted("zk_migration", 20), restarted("zk_migration", 30), restarted("controller", 13)),
-        *(admitted("zk_migration", 5), restarted("zk_migration", 400, outcome="reverted")),
+        *(*batch("zk_migration", 25), *batch("zk_migration", 35, "b2", "b3"), *batch("controller", 13)),
+        *(*batch("zk_migration", 400, outcome="reverted"), *batch("zk_migration", 500, node_restart="r1/repair/b1")),
         {"kind": "gate", "name": "after_copy"},
     ]
-    each = planning.average_s(events)
-    assert each == {"zk_migration": 30, "controller": 13, "": (30 + 30 + 13) / 3}
-    assert planning.average_s(events[3:]) == {}
+    times = planning.times(events)
+    assert times.each == {"zk_migration": 30, "controller": 13, "": (25 + 35 + 13) / 3} and not times.nodes
+    assert planning.times(events[10:]) == UNKNOWN
     steps = ahead("zk")
     (joining,) = [step for step in steps if step.name == "zk_migration"]
-    assert planning.step_s(joining, each) == 90 and planning.step_s(joining, {}) is None
-    assert planning.estimate_s(steps, {"": 30.0}) == 10 * 30 and planning.estimate_s(steps, {}) is None
-    assert "5 min 0 s for 10 restarts, at 30 s each" in planning_screen.lines("x", "zk", "", steps, {}, {"": 30.0})[-1]
-    assert "their time is unknown until the first one" in planning_screen.lines("x", "zk", "", steps, {}, {})[-1]
-    assert planning_screen.line(steps, {"": 30.0}).startswith("13 steps ahead; 5 min 0 s for 10 restarts, at 30 s each")
+    assert times.of_step(joining) == 90 and UNKNOWN.of_step(joining) is None
+    assert HALF_A_MINUTE.of_steps(steps) == 10 * 30 and UNKNOWN.of_steps(steps) is None
+    lines = planning_screen.lines("x", "zk", "", steps, {}, HALF_A_MINUTE)
+    assert "5 min 0 s for 10 restarts, at 30 s each as in this cluster's journals" in lines[-1]
+    assert "their time is unknown until the first one" in planning_screen.lines("x", "zk", "", steps, {}, UNKNOWN)[-1]
+    line = planning_screen.line(steps, HALF_A_MINUTE)
+    assert line.startswith("13 steps ahead; 5 min 0 s for 10 restarts, at 30 s each")
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda events: events[1:],  # without its begin
+        lambda events: events[:-1],  # the control process died
+        lambda events: [*events[:-1], *batch("kraft", 9)[:1], events[-1]],  # another step began
+        lambda events: [events[0], events[-1]],  # nothing was restarted
+        lambda events: [*events[:-1], {**events[-1], "hosts": ["b2"]}],
+        lambda events: [*events[:-1], batch("kraft", 9)[1], events[-1]],  # of two kinds
+    ],
+)
+def test_what_is_no_whole_batch_has_no_time(cut):
+    assert len(planning.batches(batch("zk_migration", 25))) == 1
+    assert planning.batches(cut(batch("zk_migration", 25))) == []
+
+
+def test_before_the_first_restart_the_time_is_that_of_the_last_starts():
+    starts = {"b1": {"start_s": 20.0, "stop_s": 5.0}, "b2": {"start_s": 41.0, "stop_s": None}, "c1": None}
+    times = planning.times([], starts, stable_s=10.0)
+    between = planning.BETWEEN_S
+    assert times == ({}, {"b1": 35.0 + between, "b2": 51.0 + between})
+    steps = ahead("zk")
+    (joining,) = [step for step in steps if step.name == "zk_migration"]
+    one_by_one = times.of_step(joining._replace(batches=[["b1"], ["b2"]]))
+    assert one_by_one == 86.0 + 2 * between
+    assert times.of_step(joining._replace(batches=[["b1", "b2"]])) == 51.0 + between
+    assert times.of_step(joining._replace(batches=[["b3"]])) == one_by_one / 2
+    lines = planning_screen.lines("x", "zk", "", steps, {}, times)
+    assert "by the nodes' logs of their last start" in lines[-1]
+    known = planning.times(batch("kraft", 30), starts, stable_s=10.0)
+    assert known.of_step(joining) == 30 * len(joining.batches), "what this cluster's journals say is nearer"
 
 
 def test_a_plan_without_a_restart_shows_no_time():
     steps = ahead("controllers_ready", "zk")
     assert steps and not planning.restarts(steps)
-    lines = planning_screen.lines("x", "controllers_ready", "zk", steps, {}, {"": 30.0})
+    lines = planning_screen.lines("x", "controllers_ready", "zk", steps, {}, HALF_A_MINUTE)
     assert not any("time:" in line for line in lines)
-    assert planning_screen.line(steps, {"": 30.0}) == f"{len(steps)} steps ahead"
+    assert planning_screen.line(steps, HALF_A_MINUTE) == f"{len(steps)} steps ahead"
 
 
 def kept(name="zk", each=(), target=""):
     """Return a plan as a run keeps it."""
-    return {"steps": [step._asdict() for step in ahead(name, target)], "each_s": dict(each)}
+    return {"steps": [step._asdict() for step in ahead(name, target)], "each_s": dict(each), "node_s": {}}
 
 
 def test_planned_and_real_time_of_the_restarts():
     events = [
-        *(restarted("controller", 13), restarted("controller", 5, t=100.0, end=115.0)),
-        *(admitted("zk_migration", 5), restarted("zk_migration", 20)),
-        *(admitted("zk_migration", 7), restarted("zk_migration", 25)),
-        restarted("zk_migration", 99, node_restart="r1/repair/b3"),  # a restart that an earlier run began
-        restarted("kraft", 50, run="r0"),
+        *batch("controller", 15, "c1", "c2"),
+        *(*batch("zk_migration", 25), *batch("zk_migration", 32, "b2")),
+        *batch("zk_migration", 99, "b3", node_restart="r1/repair/b3"),  # a restart that an earlier run began
+        *batch("kraft", 50, run="r0"),
     ]
     took = planning.measure_took(kept(each={"": 10.0, "zk_migration": 20.0}), events, "r1")
     assert [step[:1] + step[2:] for step in took] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
@@ -200,6 +236,8 @@ def test_file_lines_hide_secrets_and_own_ids():
 
 def test_file_changes_are_shown_below_their_step():
     steps = ahead("hybrid")
-    lines = planning_screen.lines("x", "hybrid", "", steps, {"kraft": {("b1", "b2"): ["+ process.roles=broker"]}}, {})
+    lines = planning_screen.lines(
+        "x", "hybrid", "", steps, {"kraft": {("b1", "b2"): ["+ process.roles=broker"]}}, UNKNOWN
+    )
     at = next(number for number, line in enumerate(lines) if "restart brokers in KRaft mode: " in line)
     assert lines[at + 1 : at + 3] == ["        file of b1, b2:", "          + process.roles=broker"]
