@@ -179,8 +179,8 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "sanity": (Step("ansible-test sanity", script("sanity"), 2400),),
     "unit": (
-        # loadgroup: a module whose fixture is dear runs in one worker
-        _beside("pytest", (*PYTEST, "-n", UNIT_WORKERS, "--dist", "loadgroup", "tests/unit"), 2400, counts_tests=True),
+        # loadfile: what a file's tests share is made once
+        _beside("pytest", (*PYTEST, "-n", UNIT_WORKERS, "--dist", "loadfile", "tests/unit"), 2400, counts_tests=True),
         _beside("oldest target Python", script("oldest_target"), 1800, counts_tests=True),
     ),
     "integration": (

@@ -23,6 +23,7 @@ GUIDE = ROOT / "docs" / "operators-guide.md"
 # Names that begin like a variable and are none: facts, registered results, groups made by the playbooks.
 NOT_VARIABLES = {
     "quorumshift_node",
+    "quorumshift_last_start",
     "quorumshift_session",
     "quorumshift_state",
     "quorumshift_gathered",

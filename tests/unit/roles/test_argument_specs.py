@@ -24,7 +24,6 @@ from tools.yaml_files import read_yaml
 
 COLLECTION = "quorumshift.kafka."
 YAML_FILES = [name for name in checkout_files() if re.match(r"(playbooks|roles/\w+/tasks)/.*\.yml$", name)]
-pytestmark = pytest.mark.xdist_group("argument_specs")  # one run of Ansible for all tests
 HOME = "quorumshift"
 # Wrong for its type; a value of str or path is never wrong, since Ansible makes text of everything.
 WRONG = {
