@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Iterator
 
 from kazoo.client import KazooClient
@@ -55,9 +55,12 @@ def create_chroot(network: Network, secrets: dict[str, str]) -> None:
 
 
 def hold(network: Network, secrets: dict[str, str]) -> None:
-    """Wait until the killed brokers' sessions end, then prevent an election."""
+    """Remove the registrations of the killed brokers, whose sessions would end later, and prevent an election."""
     with _session(network.zookeeper_connect, secrets) as zookeeper:
-        _wait_registered(zookeeper, set())
+        gone = ["/controller", *(f"/brokers/ids/{name}" for name in zookeeper.get_children("/brokers/ids"))]
+        for path in gone:
+            with suppress(NoNodeError):
+                zookeeper.delete(path)
         zookeeper.create("/controller", _HOLD)
 
 
@@ -76,11 +79,11 @@ def release(network: Network, secrets: dict[str, str]) -> None:
 def _wait_registered(zookeeper: KazooClient, wanted: set[str]) -> None:
     deadline = time.monotonic() + _TIMEOUT
     seen = set(zookeeper.get_children("/brokers/ids"))
-    while seen != wanted or (not wanted and zookeeper.exists("/controller")):
+    while seen != wanted:
         if time.monotonic() > deadline:
             raise TestbedError(
                 f"/brokers/ids has {sorted(seen) or 'no broker'} after {_TIMEOUT:.0f} s, expected "
-                f"{sorted(wanted) or 'none'}. Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: "
+                f"{sorted(wanted)}. Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: "
                 "`make testbed-ssh HOST=...`."
             )
         time.sleep(0.1)
