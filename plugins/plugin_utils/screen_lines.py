@@ -25,7 +25,8 @@ _BAR = (8, 40)  # the shortest and the longest
 
 class Restarts(NamedTuple):
     """The restarts of one roll: how many nodes are done, of how many; which ones are restarted now; how many seconds
-    all planned restarts of the run still took at the time `at`, None if unknown, and of these the batch of now."""
+    all planned restarts of the run still took at the time `at`, the begin of the batch of now (0: there is none), None
+    if unknown, and of these that batch."""
 
     role: str
     done: int
@@ -84,14 +85,15 @@ def restarts(
     later = _later(run_plan, kind)
     ahead = [planning.Step(planning.ROLL, kind, "", left, {}, None), *later]
     of_batch = times.of_step(ahead[0]._replace(batches=left[:1])) or 0.0
+    now = [host for host in batch if host not in done]
     return Restarts(
         transitions.KINDS[kind].role,
         len(plan["done"]) + len(done),
         len(plan["done"]) + len(hosts),
-        [host for host in batch if host not in done],
+        now,
         times.of_steps(ahead) if left or later else 0.0,
         of_batch,
-        float(begun[-1]["t"]) if begun else 0.0,
+        float(begun[-1]["t"]) if now else 0.0,
     )
 
 

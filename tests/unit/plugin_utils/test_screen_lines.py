@@ -75,6 +75,19 @@ def test_the_time_left_is_that_of_the_plan_and_runs_down_within_a_batch():
     assert screen_lines.left(seen, 9999.0) == "about 1 min of restarts left"
 
 
+def test_between_two_batches_the_time_left_is_that_of_those_ahead():
+    # b1 was restarted 50 s after its batch began; the next one has not begun
+    events = [step("b9"), restart("b9"), ended("b9"), step("b1", t=1000.0), restart("b1")]
+    seen = found(events)
+    assert seen.now == [] and seen.left_s == 120.0
+    assert screen_lines.left(seen, 1050.0) == "about 2 min of restarts left"
+
+
+def test_before_the_first_restart_the_time_left_is_that_of_the_last_starts():
+    seen = found([], nodes={"b1": 20.0, "b2": 30.0, "b3": 60.0, "b4": 40.0})
+    assert seen.left_s == 20.0 + 60.0 + 40.0 and screen_lines.left(seen, 0.0) == "about 2 min of restarts left"
+
+
 def test_a_clock_that_went_back_adds_no_time():
     seen = found([step("b1"), restart("b1"), ended("b1"), step("b2", "b3", t=1000.0)])
     assert screen_lines.left(seen, 0.0) == screen_lines.left(seen, 1000.0)

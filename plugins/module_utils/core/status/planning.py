@@ -122,7 +122,8 @@ class Times(NamedTuple):
 
     def of_step(self, step: Step) -> float | None:
         """Return how many seconds a step's restarts take, one batch after the other; None if unknown."""
-        batch_s = self.each.get(step.name, self.each.get(""))
+        # other kinds of restarts, such as the first start of controllers, say less than the nodes' own logs
+        batch_s = self.each.get(step.name, None if self.nodes else self.each.get(""))
         if batch_s is not None:
             return len(step.batches) * batch_s
         if not self.nodes:

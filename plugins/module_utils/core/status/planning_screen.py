@@ -49,7 +49,12 @@ def _time(ahead: Sequence[planning.Step], times: planning.Times) -> str:
     took = times.of_steps(ahead)
     if took is None:
         return f"{count} restarts; their time is unknown until the first one on this cluster"
-    source = "as in this cluster's journals" if times.each else "by the nodes' logs of their last start"
+    kinds = {step.name for step in planning.restarts(ahead)}
+    source = "by the nodes' logs of their last start"
+    if not times.nodes or kinds <= set(times.each):
+        source = "as in this cluster's journals"
+    elif kinds & set(times.each):
+        source = "by this cluster's journals and the nodes' logs of their last start"
     return (
         f"{screen.format_duration(took)} for {count} restarts, at {took / count:.0f} s each {source}; gates, the "
         "initial copy and the soak take additional time"

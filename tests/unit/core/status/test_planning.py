@@ -139,9 +139,14 @@ def test_before_the_first_restart_the_time_is_that_of_the_last_starts():
     assert times.of_step(joining._replace(batches=[["b1", "b2"]])) == 51.0 + between
     assert times.of_step(joining._replace(batches=[["b3"]])) == one_by_one / 2
     lines = planning_screen.lines("x", "zk", "", steps, {}, times)
-    assert "by the nodes' logs of their last start" in lines[-1]
-    known = planning.times(batch("kraft", 30), starts, stable_s=10.0)
+    assert " s each by the nodes' logs of their last start" in lines[-1]
+    both = planning_screen.lines("x", "zk", "", steps, {}, times._replace(each={"zk_migration": 30.0, "": 30.0}))
+    assert "by this cluster's journals and the nodes' logs of their last start" in both[-1]
+    known = planning.times(batch("zk_migration", 30), starts, stable_s=10.0)
     assert known.of_step(joining) == 30 * len(joining.batches), "what this cluster's journals say is nearer"
+    other = planning.times(batch("controller", 4), starts, stable_s=10.0)
+    assert other.of_step(joining) == times.of_step(joining), "but not what they say of another kind"
+    assert planning.times(batch("controller", 4)).of_step(joining) == 4 * len(joining.batches)
 
 
 def test_a_plan_without_a_restart_shows_no_time():
