@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run playbooks as an operator does, pass their terminal output through, and read their run artifacts."""
+"""Run playbooks as an operator does, with the callback `screen`, and read their log and run artifacts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
-from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from tests.system.demo import screen
 from tests.system.testbed.layout import ROOT
 
 END_GRACE_S = 10
-_TITLE = re.compile(rb"^(?:\x1b\[[0-9;]*m)?(PLAY|TASK|PLAY RECAP) (?:\[(.*?)\] )?\*+", re.MULTILINE)
+_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) p=\d+ u=\S* n=\S+ [^|\n]*\| ?", re.MULTILINE)
+_TITLE = re.compile(r"(PLAY|TASK|PLAY RECAP) (?:\[(.*?)\] )?\*+")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a playbook: command, exit code, duration, output; `tasks`: seconds of each task."""
+    """One run of a playbook: command, exit code, duration; `output`: what the callback `default` writes to the log;
+    `tasks`: seconds of each task."""
 
     name: str
     argv: list[str]
@@ -42,19 +44,25 @@ class Run:
 
 
 def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
-    """Run `argv` in the checkout with its output to this terminal and to `log`. End it at `limit_s` (exit code 124)."""
-    begun = time.monotonic()
-    # a pty keeps Ansible's colours and live lines
+    """Run `argv` in the checkout with the callback `screen` on this terminal and Ansible's log in `log`. End it at
+    `limit_s` (exit code 124)."""
+    begun, began_at = time.monotonic(), time.time()
+    log.unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "ANSIBLE_STDOUT_CALLBACK": "quorumshift.kafka.screen",
+        "ANSIBLE_LOG_PATH": str(log),
+    }
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    if not sys.stdout.isatty():
-        environment["ANSIBLE_NOCOLOR"] = "1"
+    if sys.stdout.isatty():
+        termios.tcsetwinsize(theirs, termios.tcgetwinsize(sys.stdout))
+    else:
+        environment |= {"ANSIBLE_NOCOLOR": "1", "TERM": "dumb"}  # plain lines
     process = subprocess.Popen(
         argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
-    kept = bytearray()
-    arrived: list[tuple[int, float]] = []  # bytes so far, seconds since the start
     code: int | None = None
     try:
         while True:
@@ -70,8 +78,6 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
                 break
             if not part:
                 break
-            arrived.append((len(kept), time.monotonic() - begun))
-            kept += part
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
         if code is None:
@@ -79,24 +85,27 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
     finally:
         _end(process)
         os.close(ours)
-        log.write_bytes(bytes(kept))
     seconds = time.monotonic() - begun
-    output = kept.decode("utf-8", "replace").replace("\r\n", "\n")
-    return Run(name, argv, code, round(seconds, 1), output, _tasks(bytes(kept), arrived, seconds))
+    written = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return Run(name, argv, code, round(seconds, 1), _STAMP.sub("", written), _tasks(written, began_at, seconds))
 
 
-def _tasks(kept: bytes, arrived: list[tuple[int, float]], end: float) -> list[dict]:
-    """Return [{play, task, at, seconds}]: a task lasts from its title in the output to the next title."""
+def _tasks(log: str, began_at: float, end: float) -> list[dict]:
+    """Return [{play, task, at, seconds}] of Ansible's log: a task lasts from its title to the next title."""
     tasks: list[dict] = []
     play_name = ""
-    for title in _TITLE.finditer(kept):
-        at = arrived[bisect_right(arrived, (title.start(), end)) - 1][1]
+    for stamp in _STAMP.finditer(log):
+        title = _TITLE.match(log, stamp.end())
+        if not title:
+            continue
+        moment = time.mktime(time.strptime(stamp[1], "%Y-%m-%d %H:%M:%S")) + int(stamp[2]) / 1000
+        at = max(0.0, moment - began_at)
         if tasks:
             tasks[-1].setdefault("seconds", round(at - tasks[-1]["at"], 2))
-        if title[1] == b"PLAY":
-            play_name = title[2].decode()
-        elif title[1] == b"TASK":
-            tasks.append({"play": play_name, "task": title[2].decode(), "at": round(at, 2)})
+        if title[1] == "PLAY":
+            play_name = title[2]
+        elif title[1] == "TASK":
+            tasks.append({"play": play_name, "task": title[2], "at": round(at, 2)})
     if tasks:
         tasks[-1].setdefault("seconds", round(end - tasks[-1]["at"], 2))
     return tasks

@@ -8,28 +8,34 @@ from __future__ import annotations
 import json
 import sys
 
+from tests.playbook import PROGRAM
 from tests.system.demo import runs
 
 PLAYBOOK = """
-import time
-print("\\nPLAY [Probe] ****\\n\\nTASK [role : One] ****", flush=True)
-time.sleep(0.4)
-print("ok: [b1]\\n\\nTASK [Two] ****", flush=True)
-time.sleep(0.1)
-print("ok: [b1]\\n\\nPLAY RECAP ****\\nb1 : ok=2 changed=1 unreachable=0 failed=0", flush=True)
-time.sleep(0.3)
-raise SystemExit(3)
+- name: Probe
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: One
+      ansible.builtin.command: sleep 0.6
+    - name: Two
+      ansible.builtin.fail:
+        msg: Why
 """
 
 
-def test_run_has_its_exit_code_output_and_task_times(tmp_path):
-    run = runs.play("it", [sys.executable, "-c", PLAYBOOK], tmp_path / "log", 30)
-    assert run.exit_code == 3
+def test_run_has_its_exit_code_output_and_task_times(tmp_path, capfdbinary):
+    (tmp_path / "play.yml").write_text(PLAYBOOK)
+    command = [str(PROGRAM), "-i", "localhost,", "-c", "local", str(tmp_path / "play.yml")]
+    run = runs.play("it", command, tmp_path / "log", 60)
+    shown = capfdbinary.readouterr().out.decode()
+    assert run.exit_code == 2
     assert run.changed == 1
-    assert run.output == (tmp_path / "log").read_text().replace("\r\n", "\n")
-    assert [(task["play"], task["task"]) for task in run.tasks] == [("Probe", "role : One"), ("Probe", "Two")]
+    assert run.output.startswith("PLAY [Probe] ***") and "\nchanged: [localhost]\n" in run.output
+    assert [(task["play"], task["task"]) for task in run.tasks] == [("Probe", "One"), ("Probe", "Two")]
     first, second = (task["seconds"] for task in run.tasks)
-    assert 0.3 < first < 2 and first > second
+    assert first > 0.5 and first > second
+    assert "Why" in shown and "failures: localhost" in shown and "TASK [One]" not in shown and "\x1b" not in shown
 
 
 def test_run_past_its_limit_is_ended(tmp_path):
