@@ -144,3 +144,24 @@ def test_a_restore_is_journalled(harness):
     harness.run("zk_restore", {"state": "restored", "path": "/b/x"}, restored)
     assert harness.events("restored")[0]["written"] == 2
     assert "topic new is newer than the backup" in "\n".join(harness.printed)
+
+
+def test_the_handover_is_kept_except_in_check_mode(harness):
+    harness.variables["quorumshift_broker_config"] = {"sasl.mechanism.controller.protocol": "PLAIN"}
+    values = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "log.dirs": "/d",
+    }
+    node = {"role": "broker", "file": {"path": "/etc/kafka/server.properties", "properties": values}, "node_id": 1}
+    harness.facts("b1", quorumshift_node=node)
+    harness.check_mode = True
+    harness.run("handover", {}, {}, host="localhost")
+    assert harness.artifacts.read("handover.json") is None
+    harness.check_mode = False
+    result = harness.run("handover", {}, {}, host="localhost")
+    kept = json.loads(harness.artifacts.read("handover.json"))
+    assert kept == result["handover"] and not result["changed"]
+    assert set(kept["brokers"]["b1"]["set"]) == set(values) - {"log.dirs"}
+    assert harness.printed[-1].endswith("not read: b2, c1")

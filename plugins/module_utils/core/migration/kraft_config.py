@@ -28,10 +28,13 @@ ENCODER_SECRET = "password.encoder.secret"
 PROTOCOL = "inter.broker.protocol.version"
 ANONYMOUS = "User:ANONYMOUS"
 
-# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need.
-_ZOOKEEPER_ONLY = re.compile(
-    r"zookeeper\..*|inter\.broker\.protocol\.version|control\.plane\.listener\.name|broker\.id\.generation\.enable"
-    r"|reserved\.broker\.max\.id"
+# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need; * stands for any end.
+ZOOKEEPER_ONLY = (
+    "zookeeper.*",
+    PROTOCOL,
+    "control.plane.listener.name",
+    "broker.id.generation.enable",
+    "reserved.broker.max.id",
 )
 
 # Keys that operators set on brokers and KRaft evaluates on controllers, with their reader in Kafka 3.9. A controller
@@ -107,9 +110,10 @@ OF_A_HOST = re.compile(
     r"|(.+\.)?ssl\.truststore\.(location|password|type)|(.+\.)?sasl\.jaas\.config"
     r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
 )
-_READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
+READS_ZOOKEEPER = ("zookeeper.*", "password.encoder.*")
+"""Keys with which a controller in migration mode reads ZooKeeper; * stands for any end."""
 # With the providers of the variables in values (KIP-421)
-_TAKEN = re.compile(rf"{_READS_ZOOKEEPER.pattern}|config\.providers(\..+)?")
+_TAKEN = (*READS_ZOOKEEPER, "config.providers", "config.providers.*")
 READ_AS_TEXT = frozenset(
     {
         *("process.roles", "broker.id", "node.id", "broker.id.generation.enable", "reserved.broker.max.id"),
@@ -234,16 +238,20 @@ def own_keys_of_migration_mode(extra: Iterable[str]) -> list[str]:
 
 def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str | None]:
     """Return the changes from migration mode to KRaft mode of a broker."""
-    changes: dict[str, str | None] = {key: None for key in properties if _ZOOKEEPER_ONLY.fullmatch(key)}
+    changes: dict[str, str | None] = {key: None for key in properties if _is_one_of(key, ZOOKEEPER_ONLY)}
     changes.update({"broker.id": None, "process.roles": "broker", "node.id": str(node_id)})
     if config_values.get(properties, AUTHORIZER) == ZOOKEEPER_AUTHORIZER:
         changes[AUTHORIZER] = STANDARD_AUTHORIZER
     return changes
 
 
+def _is_one_of(key: str, names: Iterable[str]) -> bool:
+    return any(key.startswith(name[:-1]) if name.endswith("*") else key == name for name in names)
+
+
 def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
     """Return the changes that end a controller's migration mode for good."""
-    return {key: None for key in properties if _READS_ZOOKEEPER.fullmatch(key)}
+    return {key: None for key in properties if _is_one_of(key, READS_ZOOKEEPER)}
 
 
 def controller_properties(
@@ -264,7 +272,7 @@ def controller_properties(
     quorumshift_controller_config, which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
-    derived.update({key: value for key, value in broker.items() if _TAKEN.fullmatch(key)})
+    derived.update({key: value for key, value in broker.items() if _is_one_of(key, _TAKEN)})
     if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
         derived.update({key: value for key, value in broker.items() if _CONNECTS_TO_BROKERS.fullmatch(key)})
     authorizer = config_values.get(broker, AUTHORIZER)
@@ -307,7 +315,7 @@ def is_taken_from_brokers(key: str) -> bool:
     """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
-    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or bool(_TAKEN.fullmatch(key))
+    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or _is_one_of(key, _TAKEN)
 
 
 def inter_broker_protocol(properties: Mapping[str, str]) -> str:
