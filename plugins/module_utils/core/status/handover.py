@@ -71,12 +71,10 @@ def lines(found: Mapping[str, Any], where: str) -> List[str]:
         files = [node["set"] for node in found[role].values()]
         same = {key: value for key, value in files[0].items() if all(other.get(key) == value for other in files[1:])}
         keys = sorted({key for values in files for key in values})
-        if role == "brokers":
-            listed = [_format(key, same) for key in keys]
-            shown.append(f"  {format_names(list(found[role]))} have {', '.join(listed)}")
-        else:
-            shown.append(f"  {format_names(list(found[role]))} have the {len(keys)} keys that are listed there")
-        shown.append(f"    and no {', '.join(found['absent'][role])}")
+        whole = "" if role == "brokers" else f" its {len(keys)} keys are listed there"
+        shown.append(f"  file of {format_names(list(found[role]))}:{whole}")
+        shown += [f"    + {_format(key, same)}" for key in keys if role == "brokers"]
+        shown.append(f"    - {', '.join(found['absent'][role])}")
     if found["unread"]:
         shown.append(f"  not read: {format_names(found['unread'])}")
     return shown
@@ -84,5 +82,5 @@ def lines(found: Mapping[str, Any], where: str) -> List[str]:
 
 def _format(key: str, same: Mapping[str, str | None]) -> str:
     if key in _OWN or key not in same:
-        return f"{key} (its own)"
-    return f"{key} (secret)" if same[key] is None else f"{key}={same[key]}"
+        return f"{key}=(its own)"
+    return f"{key}=(secret)" if same[key] is None else f"{key}={same[key]}"

@@ -69,7 +69,7 @@ def test_a_secret_is_named_and_not_shown():
     found = handover.describe("x", facts["nodes"], OWN, lambda key, value: is_secret(key) or PREFIX in value)
     assert "hunter2" not in str(found) and PREFIX not in str(found)
     assert all(node["set"][OWN[0]] is None for role in ("brokers", "controllers") for node in found[role].values())
-    assert f"{OWN[0]} (secret)" in "\n".join(handover.lines(found, "handover.json"))
+    assert f"    + {OWN[0]}=(secret)" in "\n".join(handover.lines(found, "handover.json"))
 
 
 def test_a_host_that_was_not_read_is_named():
@@ -82,6 +82,8 @@ def test_a_host_that_was_not_read_is_named():
 def test_the_lines():
     shown = handover.lines(described("finalized"), "/srv/handover.json")
     assert shown[0].endswith("writes the nodes' files as they are now: /srv/handover.json")
-    assert "process.roles=broker" in shown[1] and "node.id (its own)" in shown[1]
-    assert shown[2].startswith("    and no broker.id, zookeeper.*, inter.broker.protocol.version")
-    assert shown[4] == "    and no zookeeper.*, password.encoder.*"
+    assert shown[1].startswith("  file of b1, b2, ") and "    + process.roles=broker" in shown
+    assert "    + node.id=(its own)" in shown
+    removed = [line for line in shown if line.startswith("    - ")]
+    assert removed[0].startswith("    - broker.id, zookeeper.*, inter.broker.protocol.version")
+    assert removed[1] == "    - zookeeper.*, password.encoder.*"
