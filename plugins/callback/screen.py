@@ -349,7 +349,10 @@ class CallbackModule(Default):
         self._log("v2_runner_item_on_skipped", result)
 
     def v2_on_file_diff(self, result: Any) -> None:
-        self._show("v2_on_file_diff", result)
+        parts = [result.result, *(result.result.get("results") or [])]
+        # else `default` shows nothing, not even the name of the task
+        has_any = any(part.get("diff") and part.get("changed") for part in parts if isinstance(part, dict))
+        (self._show if has_any else self._log)("v2_on_file_diff", result)
 
     def v2_runner_retry(self, result: Any) -> None:
         self._log("v2_runner_retry", result)

@@ -39,6 +39,17 @@ PLAY = """
       ansible.builtin.copy:
         content: after
         dest: "{directory}/changed"
+    - name: Show no change
+      ansible.builtin.copy:
+        content: after
+        dest: "{directory}/changed"
+    - name: Deny the change
+      ansible.builtin.copy:
+        content: "\n"
+        dest: "{directory}/changed"
+      changed_when: false
+      check_mode: true
+      diff: true
     - name: Fail and go on
       ansible.builtin.command: "false"
       ignore_errors: true
@@ -70,7 +81,7 @@ SHOWN = (
     "failures: localhost",
 )
 CLOCK = re.compile(r"^Restart the brokers +\d+:\d\d$", re.MULTILINE)
-SILENT = ("TASK [Say nothing]", "TASK [Skip]", "TASK [Clean up]", "PLAY", "RECAP", "changed: [", "skipping: [")
+SILENT = ("TASK [Say nothing]", "TASK [Show no change]", "TASK [Deny the change]", "TASK [Skip]", "TASK [Clean up]", "PLAY", "RECAP", "changed: [", "skipping: [")
 
 
 @pytest.fixture
