@@ -15,6 +15,10 @@ description:
   - Before that, the controller validates the change without making it (C(ValidateOnly)); check mode ends there.
   - It refuses a level outside a node's range and names the node, an unknown feature, a downgrade without permission,
     any change during a migration to KRaft, and C(kraft.version) with static voters.
+  - One request has all changes, also where one feature rises and another goes down. Where the controller makes a part
+    of it, or the answer is lost, the module reads the nodes again, and what they serve decides.
+  - Where no broker answers, it asks the active one of the O(controllers). They must report the cluster id, as they do
+    from C(metadata.version) V(3.7-IV0) on.
   - Its principal needs the operation Alter on the cluster.
 options:
   features:
@@ -29,6 +33,18 @@ options:
         it names. C(kraft.version) of static voters stays.
     type: bool
     default: false
+  upgrade_to:
+    description:
+      - Raise each feature to its level in a new cluster of this release of Kafka, as V(4.1). No level goes down.
+        C(kraft.version) of static voters stays. O(features) overrides it for the features that it names.
+    type: str
+  downgrade_to:
+    description:
+      - Lower each feature so that nodes of this release of Kafka can start, as V(4.0). A level goes to the highest that
+        the release supports, and a feature that it does not know is deleted. No level rises. It permits V(safe)
+        downgrades. O(features) overrides it for the features that it names.
+      - It fails where Kafka does not lower a level that far, and names the levels in between that changed the metadata.
+    type: str
   downgrade:
     description:
       - Whether a level may go down. V(safe) permits it where no metadata is lost, V(unsafe) also where some is
@@ -36,8 +52,32 @@ options:
     type: str
     choices: ["no", safe, unsafe]
     default: "no"
+  token:
+    description:
+      - Accepts what nothing takes back, as the rise of C(metadata.version) past a level that changed the metadata. It
+        holds for this cluster and these levels alone; RV(token) has it, in check mode too.
+      - Omit it to change levels without a token. With an empty value such a change is refused.
+    type: str
+  expected:
+    description:
+      - The nodes that the cluster has. As long as one of them does not answer, no level rises. By default, the live
+        nodes alone must support it, and Kafka requires it of every registered one.
+    type: dict
+    suboptions:
+      broker:
+        description: Ids of the brokers.
+        type: list
+        elements: int
+        default: []
+      controller:
+        description: Ids of the controllers.
+        type: list
+        elements: int
+        default: []
   wait_timeout_s:
-    description: How long to wait, in seconds, until every node serves the new levels.
+    description:
+      - How long to wait, in seconds, until every node serves the new levels. As long are they read after the answer to
+        a change was lost.
     type: float
     default: 120
 extends_documentation_fragment:
@@ -89,6 +129,20 @@ EXAMPLES = r"""
     features:
       metadata.version: "3.9"
 
+- name: Lower every feature so that nodes of Kafka 4.0 can start
+  quorumshift.kafka.kafka_features:
+    bootstrap_servers: b1:9092,b2:9092
+    controllers: [c1:9093, c2:9093, c3:9093]
+    downgrade_to: "4.0"
+
+- name: Raise one feature and lower another in one request
+  quorumshift.kafka.kafka_features:
+    bootstrap_servers: b1:9092,b2:9092
+    features:
+      transaction.version: 2
+      group.version: 0
+    downgrade: safe
+
 - name: Show whether the controller would accept a lower level
   quorumshift.kafka.kafka_features:
     bootstrap_servers: b1:9092,b2:9092
@@ -103,7 +157,8 @@ RETURN = r"""
 results:
   description:
     - Each changed feature with its levels C(before) and C(after), and their names C(before_name) and C(after_name).
-    - If the controller rejects the change, C(error) has Kafka's name of the reason, null for a feature that it accepts.
+    - If the controller rejects the change or a part of it, C(error) has Kafka's name of the reason, null for a feature
+      that it accepts.
   type: list
   elements: dict
   returned: success, and if the change is refused
@@ -123,6 +178,28 @@ epoch:
   type: int
   returned: success
   sample: 337
+one_way:
+  description: What of the change nothing takes back, or may not be taken back, as sentences.
+  type: list
+  elements: str
+  returned: success
+  sample: ["metadata.version rises from 3.9-IV0 to 4.0-IV3, past levels that changed the metadata: 4.0-IV1 (23)"]
+token:
+  description: The token that accepts RV(one_way), empty where there is nothing to accept.
+  type: str
+  returned: success
+  sample: "Qs7KfZk2TIK1n0nQ5Qm3Tw:5d1f0c"
+notes:
+  description: What clients meet where a feature goes down, as sentences.
+  type: list
+  elements: str
+  returned: success
+  sample: []
+lost:
+  description: Why the controller's answer was lost, where the nodes serve the new levels all the same; else empty.
+  type: str
+  returned: success
+  sample: ""
 waited_s:
   description: How long it took until every node served the levels, in seconds.
   type: float
@@ -130,13 +207,14 @@ waited_s:
   sample: 0.569
 """
 
-import time
-
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_update, features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+
+_IDS = {"type": "list", "elements": "int", "default": []}
 
 
 def main():
@@ -145,13 +223,26 @@ def main():
         {
             "features": {"type": "dict", "default": {}},
             "upgrade_all": {"type": "bool", "default": False},
+            "upgrade_to": {"type": "str"},
+            "downgrade_to": {"type": "str"},
             "downgrade": {"type": "str", "choices": ["no", "safe", "unsafe"], "default": "no"},
+            "token": {"type": "str", "no_log": False},
+            "expected": {"type": "dict", "options": {"broker": _IDS, "controller": _IDS}},
             "wait_timeout_s": {"type": "float", "default": 120},
             "controllers": {"type": "list", "elements": "str", "default": []},
         },
         changes=True,
+        mutually_exclusive=[("upgrade_all", "upgrade_to", "downgrade_to")],
     )
-    module.run(lambda admin, connections: update_features(module, admin, connections), (core_features.FeatureError,))
+
+    def connect(connections, cluster_id):
+        more = [parse_host_port(text) for text in module.params["controllers"]]
+        clients = connections.client, more, connections.controller_client
+        return features.connect(connections.bootstrap, *clients, connections.timeout, cluster_id)
+
+    module.run(
+        lambda admin, connections: update_features(module, admin, connections), (core_features.FeatureError,), connect
+    )
 
 
 def update_features(module, admin, connections):
@@ -163,64 +254,83 @@ def update_features(module, admin, connections):
         return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
 
     found = collect()
-    supported, static = features.supported_ranges(found), bool(found["static_voters"])
-    levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
-    changes = core_features.updates(levels, found["finalized"])
-    refused = core_features.explain_unready(found) if changes else None
-    refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
+    downgrade = "safe" if given["downgrade_to"] and given["downgrade"] == "no" else given["downgrade"]
+    levels = find_levels(given, found)
+    changes = feature_changes.in_order(core_features.updates(levels, found["finalized"]))
+    refused = find_refusal(given, found, changes, downgrade)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
+    one_way = feature_changes.find_one_way(changes, downgrade == "unsafe")
+    needed = feature_changes.token(admin.cluster_id, one_way) if one_way else ""
+    if one_way and given["token"] not in (None, needed) and not module.check_mode:
+        why = feature_changes.explain_token(one_way, needed, given["token"])
+        module.fail_json(msg=f"{why}. Nothing was changed", results=[])
     results = [{**update._asdict(), **core_features.name_levels(update)} for update in changes]
-    answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
+    answer = {
+        "finalized": found["finalized"],
+        "epoch": found["epoch"],
+        "results": results,
+        "one_way": [change.why for change in one_way],
+        "token": needed,
+        "notes": feature_changes.client_notes(changes),
+        "lost": "",
+        "waited_s": 0.0,
+    }
     if module._diff:
         answer["diff"] = core_features.diff(changes)
-
-    def served(after, changed):
-        """Wait until every node serves the levels at an epoch after this one."""
-        began = time.monotonic()
-        while True:
-            admin.refresh()
-            found = collect()
-            behind = core_features.find_behind(found["nodes"], levels, after)
-            waited = round(time.monotonic() - began, 3)
-            if not behind:
-                now = {"finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
-                return {**answer, "changed": changed, **now}
-            if waited > given["wait_timeout_s"]:
-                module.fail_json(
-                    msg=f"the levels are set, and after {waited:.0f} s these nodes do not serve them: "
-                    f"{'; '.join(behind)}. Check those nodes, then run again (QS-ADMIN-009)",
-                    changed=changed,
-                    results=results,
-                )
-            time.sleep(0.2)
-
-    if not changes:  # an earlier run may have ended while nodes were behind
-        answering = {name: node for name, node in found["nodes"].items() if "error" not in node}
-        late = not module.check_mode and core_features.find_behind(answering, levels)
-        return served(core_features.NO_EPOCH, False) if late else answer
-    newest = core_features.newest_epoch(found["nodes"])
-    asked = {update.feature: (update.after, _kind(update, given["downgrade"])) for update in changes}
-    for validate_only in (True,) if module.check_mode else (True, False):
-        error, errors = admin.update_features(asked, validate_only)
-        failed = {name: failure for name, failure in errors.items() if failure}
-        if error or failed:
-            for result in results:
-                cause = errors.get(result["feature"]) or error
-                result["error"] = cause.name if cause else None
-            listed = "; ".join(f"{name}: {failure}" for name, failure in sorted(failed.items())) or str(error)
-            done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
-            module.fail_json(msg=f"the controller refused the change: {listed}. {done} (QS-ADMIN-009)", results=results)
-    if module.check_mode:
-        return {**answer, "changed": True}
-    return served(newest, True)
+    updater = feature_update.Updater(admin, collect, given["wait_timeout_s"])
+    try:
+        if not changes:  # an earlier run may have ended while nodes were behind
+            answering = {name: node for name, node in found["nodes"].items() if "error" not in node}
+            if module.check_mode or not core_features.find_behind(answering, levels):
+                return answer
+            updated = updater.await_levels(levels, core_features.NO_EPOCH, False)
+        else:
+            updater.validate(changes, downgrade)
+            if module.check_mode:
+                return {**answer, "changed": True}
+            updated = updater.update(changes, downgrade, core_features.newest_epoch(found["nodes"]))
+    except feature_update.NotUpdated as error:
+        for result in results if error.errors else ():
+            result["error"] = error.errors.get(result["feature"])
+        denied = f". {explain_denied(given, admin, connections)}" if error.denied else ""
+        module.fail_json(msg=f"{error}{denied}", changed=error.changed, results=results)
+    except WireError as error:  # of a request that was not sent
+        module.fail_json(msg=f"{error}. Nothing was changed", results=results)
+    if updated.lost:
+        module.warn(f"The answer to the change was lost, and the nodes serve the new levels: {updated.lost}")
+    now = {"finalized": updated.found["finalized"], "epoch": updated.found["epoch"], "waited_s": updated.waited_s}
+    return {**answer, "changed": bool(changes), "lost": updated.lost, **now}
 
 
-def _kind(change, downgrade):
-    """Return the upgrade type of a change."""
-    if not change.lowers:
-        return admin_requests.UPGRADE
-    return admin_requests.UNSAFE_DOWNGRADE if downgrade == "unsafe" else admin_requests.SAFE_DOWNGRADE
+def find_levels(given, found):
+    """Return {feature: level} of what the task asks for. Raises FeatureError."""
+    supported, static = features.supported_ranges(found), bool(found["static_voters"])
+    levels = {}
+    if given["upgrade_to"]:
+        levels = feature_changes.levels_up_to(given["upgrade_to"], found["finalized"], static)
+    elif given["downgrade_to"]:
+        levels = feature_changes.levels_down_to(given["downgrade_to"], found["finalized"])
+    named = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
+    return {**levels, **named}
+
+
+def find_refusal(given, found, changes, downgrade):
+    """Return why the changes may not be made, None when they may."""
+    if not changes:
+        return None
+    supported, static = features.supported_ranges(found), bool(found["static_voters"])
+    refused = core_features.explain_unready(found)
+    if not refused and any(not update.lowers for update in changes):
+        refused = core_features.find_missing(found["nodes"], given["expected"] or {})
+    return refused or core_features.refusal(changes, supported, downgrade, found["migrating"], static)
+
+
+def explain_denied(given, admin, connections):
+    """Return which ACL the principal of this task needs."""
+    client = connections.client if admin.brokers else connections.controller_client
+    principal = f"User:{client.username}" if client.sasl else "" if client.tls else "User:ANONYMOUS"
+    return core_features.explain_denied("Alter", principal, ",".join(map(str, connections.bootstrap)))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ description:
   - Asks every live broker and controller for the range of each feature that it supports (KIP-584), the finalized
     levels, and their epoch. Levels of C(metadata.version) have their names too, V(21) is V(3.9-IV0).
   - In ZooKeeper mode it reads C(/feature) too, if O(zookeeper_connect) is given, and says what applies.
-  - Runs on any host that reaches the brokers and controllers. It changes nothing and needs no principal's rights, since
-    servers answer C(ApiVersions) before authentication.
+  - Where no broker answers, it asks the O(controllers) alone.
+  - Runs on any host that reaches the brokers and controllers. It changes nothing. Servers answer C(ApiVersions) before
+    authentication. Finding the controllers needs the operation Describe on the cluster; without it, name them in
+    O(controllers).
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
@@ -59,6 +61,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+cluster_id:
+  description: The id of the cluster, null where only controllers answer that cannot report it.
+  type: str
+  returned: success
+  sample: phUKKf3TSny1o9Yap379dw
 mode:
   description: V(zookeeper), V(migration), V(kraft) or V(unknown).
   type: str
@@ -70,10 +77,12 @@ static_voters:
   returned: success
   sample: true
 finalized:
-  description: The finalized level of each feature as the node with the highest epoch serves it, with its name.
+  description:
+    - The finalized level of each feature as the node with the highest epoch serves it, with its name, and the finalized
+      C(minimum) level. In KRaft mode, the minimum is the level.
   type: dict
   returned: success
-  sample: {metadata.version: {level: 21, name: 3.9-IV0}}
+  sample: {metadata.version: {level: 21, name: 3.9-IV0, minimum: 21}}
 epoch:
   description: The epoch of the finalized features, -1 if they are unknown.
   type: int
@@ -87,8 +96,8 @@ highest_common:
 nodes:
   description:
     - What each broker and controller answers, by its role, id and address. C(role), C(id) and C(address) repeat them.
-      C(supported) has the lowest and highest level of each feature, C(finalized) the levels, C(epoch) their epoch.
-      C(error) says why a node gave no answer.
+      C(supported) has the lowest and highest level of each feature, C(finalized) the levels, C(finalized_minimum) the
+      finalized minimum levels, C(epoch) their epoch. C(error) says why a node gave no answer.
   type: dict
   returned: success
   sample:
@@ -98,7 +107,32 @@ nodes:
       address: 127.0.0.1:35247
       supported: {kraft.version: [0, 1], metadata.version: [1, 21]}
       finalized: {metadata.version: 21}
+      finalized_minimum: {metadata.version: 21}
       epoch: 398
+held_back:
+  description:
+    - The nodes that hold a feature back, because another node supports a higher level, each with its highest level. A
+      node that does not know the feature has 0.
+  type: dict
+  returned: success
+  sample: {metadata.version: {"broker 2 at 127.0.0.1:35248": 19}}
+lagging:
+  description: The nodes that answer and do not serve the finalized levels, and what they serve.
+  type: list
+  elements: str
+  returned: success
+  sample: ["broker 2 at 127.0.0.1:35248 serves metadata.version 20 at epoch 292"]
+quorum_error:
+  description: Why no node could describe the quorum, which names the controllers; null where one could.
+  type: str
+  returned: success
+  sample: null
+alive:
+  description: Ids of brokers that have just fetched the metadata log, though no broker answered.
+  type: list
+  elements: int
+  returned: success
+  sample: []
 voters_unknown:
   description: Ids of voters that could not be asked, because their address is unknown. Name them in O(controllers).
   type: list
@@ -111,7 +145,8 @@ migrating:
   returned: success
   sample: null
 zookeeper_feature:
-  description: What C(/feature) has in ZooKeeper mode, null if it is missing or was not read.
+  description:
+    - What C(/feature) has in ZooKeeper mode, null if it is missing or was not read. C(epoch) is the znode's version.
   type: dict
   returned: success
   sample: null
@@ -124,37 +159,53 @@ notes:
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes as formats
-from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import admin_module
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
 
 def main():
     """Gather the features and exit."""
-    module = AdminModule({"controllers": {"type": "list", "elements": "str", "default": []}})
+    module = admin_module.AdminModule({"controllers": {"type": "list", "elements": "str", "default": []}})
+
+    def connect(connections, cluster_id):
+        more = [parse_host_port(text) for text in module.params["controllers"]]
+        clients = connections.client, more, connections.controller_client
+        return features.connect(connections.bootstrap, *clients, connections.timeout, cluster_id)
 
     def work(admin, connections):
         more = [parse_host_port(text) for text in module.params["controllers"]]
         clients = connections.client, connections.controller_client
         found = features.collect(admin, *clients, more, connections.timeout)
-        stored = None
-        if found["mode"] == "zookeeper":
-            data = znodes(connections, formats.FEATURE)[formats.FEATURE]
-            stored = formats.feature(data) if data else None
+        stored = read_feature(connections) if found["mode"] == "zookeeper" else None
         supported = features.supported_ranges(found)
         names = sorted({name for node in supported.values() for name in node})
+        minimum = found.pop("finalized_minimum")
         return {
             **found,
-            "finalized": {name: core_features.format_level(name, level) for name, level in found["finalized"].items()},
+            "cluster_id": admin.cluster_id or None,
+            "finalized": {
+                name: {**core_features.format_level(name, level), "minimum": minimum[name]}
+                for name, level in found["finalized"].items()
+            },
             "highest_common": {
                 name: core_features.format_level(name, core_features.highest_common(name, supported)) for name in names
             },
+            "held_back": feature_changes.find_held_back(supported),
+            "lagging": list(core_features.find_lagging(found["nodes"], found["finalized"])),
             "zookeeper_feature": stored,
             "notes": core_features.notes(found["mode"], found["static_voters"], stored),
         }
 
-    module.run(work, (formats.ZnodeError,))
+    module.run(work, (formats.ZnodeError,), connect)
+
+
+def read_feature(connections):
+    """Return what /feature has, with the version of the znode as its epoch (KIP-584); None where it is missing."""
+    found = admin_module.znodes_with_stat(connections, formats.FEATURE)[formats.FEATURE]
+    return {**formats.feature(found[0]), "epoch": found[1].version} if found else None
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def test_features_in_kraft_mode():
         at = {"bootstrap_servers": [str(broker.address)]}
         found = admin_bed.run("kafka_features_info", **at)
         assert found["mode"] == "kraft" and found["static_voters"] is True and found["migrating"] is None
-        assert found["finalized"]["metadata.version"] == {"level": 20, "name": "3.8-IV0"}
+        assert found["finalized"]["metadata.version"] == {"level": 20, "name": "3.8-IV0", "minimum": 20}
         assert found["highest_common"]["metadata.version"] == {"level": 21, "name": "3.9-IV0"}
         assert set(found["nodes"]) == {f"broker 1 at {broker.address}", f"controller 3000 at {controller.address}"}
         for node in found["nodes"].values():
@@ -72,8 +72,8 @@ def test_features_whose_lowest_level_is_0(monkeypatch):
     with admin_bed.kraft("features-4.1") as (_home, _controller, (broker,)):
         at = {"bootstrap_servers": [str(broker.address)]}
         before = admin_bed.run("kafka_features_info", **at)
-        assert before["finalized"]["metadata.version"] == {"level": 27, "name": "4.1-IV1"}
-        assert before["finalized"]["group.version"] == {"level": 1, "name": "1"}
+        assert before["finalized"]["metadata.version"] == {"level": 27, "name": "4.1-IV1", "minimum": 27}
+        assert before["finalized"]["group.version"] == {"level": 1, "name": "1", "minimum": 1}
         assert all(node["supported"]["group.version"] == [0, 1] for node in before["nodes"].values())
         for level, downgrade in ((0, "safe"), (1, "no")):
             changed = admin_bed.run("kafka_features", **at, features={"group.version": level}, downgrade=downgrade)

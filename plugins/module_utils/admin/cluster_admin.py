@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, Iterable, Mapping, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.admin_requests import Partition
@@ -20,14 +21,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
-    ApiVersions,
     KafkaConnection,
     KafkaError,
-    api_versions,
+    QuorumSearch,
+    describe_quorum_any,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
 
-_NOT_CONTROLLER = 41
+_NOT_CONTROLLER = feature_request.NOT_CONTROLLER
 _RETRIED_S = 30.0  # a controller that is elected anew
 _CHANGE_S = 60.0  # a controller's answer to a change
 UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -134,16 +135,26 @@ class ClusterAdmin:
             for partition in topic["partitionResult"]
         }
 
-    def update_features(
-        self, updates: Mapping[str, tuple], validate_only: bool
-    ) -> tuple[KafkaError | None, Dict[str, KafkaError | None]]:
-        """Set features to their (level, upgrade type); return the error of the request, and that of each feature."""
-        body = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
-        answer = self._to_controller(admin_requests.UPDATE_FEATURES, body, raising=False)
-        request = admin_requests.UPDATE_FEATURES
-        return self._error(request, answer), {
-            result["feature"]: self._error(request, result) for result in answer["results"]
-        }
+    def search_quorum(self) -> QuorumSearch:
+        """Return the quorum as its leader describes it to the brokers."""
+        return describe_quorum_any([address for address, _rack in self.brokers.values()], self._client, self._timeout)
+
+    def update_features(self, updates: Mapping[str, tuple], validate_only: bool) -> feature_request.Answer:
+        """Set features to their (level, upgrade type); return the error of the request, and that of each feature.
+
+        Raises Unanswered where the change may have been made.
+        """
+        end = time.monotonic() + _RETRIED_S
+        while True:
+            error, errors = feature_request.send(self._any(), self._client, self._timeout, updates, validate_only)
+            if error is None or error.code != _NOT_CONTROLLER:
+                feature_request.require_decided(error, validate_only)
+                return error, errors
+            if time.monotonic() >= end:
+                feature_request.require_decided(error, validate_only)
+                raise error
+            time.sleep(0.5)
+            self.refresh()
 
     def configs(self, resources: Iterable[tuple], keys: Iterable[str] | None = None) -> Dict[tuple, Dict[str, str]]:
         """Return the values of all or of these keys that are set at each (resource type, name) itself. Defaults, and
@@ -201,13 +212,6 @@ class ClusterAdmin:
             if not partition["isFutureKey"]
         }
 
-    def versions(self, address: HostPort, security: Security) -> ApiVersions | WireError:
-        """Return the ApiVersions of one server, or why it gave none."""
-        try:
-            return api_versions(address, security, self._timeout)
-        except WireError as error:
-            return error
-
     def _by_broker(self, resources: Iterable[tuple]) -> Dict[HostPort, list]:
         """A broker answers for its own configs alone; any broker answers for topics."""
         found: Dict[HostPort, list] = {}
@@ -221,7 +225,7 @@ class ClusterAdmin:
         controller = self.brokers.get(self._controller)
         return controller[0] if controller else next(address for address, _rack in self.brokers.values())
 
-    def _to_controller(self, request: Request, body: bytes, raising: bool = True) -> Dict[str, Any]:
+    def _to_controller(self, request: Request, body: bytes) -> Dict[str, Any]:
         end = time.monotonic() + _RETRIED_S
         while True:
             address = self._any()
@@ -231,7 +235,7 @@ class ClusterAdmin:
                 time.sleep(0.5)
                 self.refresh()
                 continue
-            if error and (raising or error.code == _NOT_CONTROLLER):
+            if error:
                 raise error
             return answer
 

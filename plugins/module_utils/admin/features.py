@@ -6,64 +6,126 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Iterable, List, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.controllers_admin import ControllersAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.node_mode import KRAFT, ZK, node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER, CONTROLLER
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
+    ApiVersions,
+    Quorum,
+    Unreachable,
+    WireError,
+    api_versions,
+)
+
+_ALIVE_MS = 10_000  # a broker fetches the metadata log at least twice a second
+
+
+def connect(
+    bootstrap: Iterable[HostPort],
+    client: Security,
+    controllers: Sequence[HostPort],
+    controller_client: Security,
+    timeout: float,
+    cluster_id: str | None,
+) -> ClusterAdmin | ControllersAdmin:
+    """Return the cluster's brokers, or its controllers where no broker answers and `controllers` names them.
+
+    Raises WireError where neither answers; OtherCluster, SecurityError.
+    """
+    try:
+        return ClusterAdmin(tuple(bootstrap), client, timeout, cluster_id)
+    except Unreachable as error:  # of another error the brokers live
+        if not controllers:
+            raise
+        brokers = error
+    try:
+        return ControllersAdmin(controllers, controller_client, timeout, cluster_id)
+    except WireError as error:
+        raise WireError(None, f"no broker answers: {brokers}; and no controller: {error}") from error
 
 
 def collect(
-    admin: ClusterAdmin, client: Security, controller_client: Security, more: Iterable[HostPort], timeout: float
+    admin: ClusterAdmin | ControllersAdmin,
+    client: Security,
+    controller_client: Security,
+    more: Iterable[HostPort],
+    timeout: float,
 ):
     """Return what features the cluster has.
 
-    {mode: zookeeper, migration, kraft or unknown, static_voters: bool or None, migrating: None or what shows it,
-    finalized: {feature: level}, epoch, nodes: {"broker 1 at host:port": {"role", "id" (None if no broker names it),
-    "address", "supported": {feature: [lowest, highest]}, "finalized", "epoch"} or {"error"}}, voters_unknown: ids of
-    voters that no answer covers}. `more`: addresses of controllers, for brokers that do not name them (before 3.9).
+    {mode: zookeeper, migration, kraft or unknown, static_voters: bool or None, quorum_error: why no node described the
+    quorum or None, migrating: None or what shows it, finalized: {feature: level}, finalized_minimum: {feature: level},
+    epoch, nodes: {"broker 1 at host:port": {"role", "id" (None if no broker names it), "address", "supported":
+    {feature: [lowest, highest]}, "finalized", "finalized_minimum", "epoch"} or {"role", "id", "address", "error"}},
+    voters_unknown: ids of voters that no answer covers, alive: ids of brokers that live, though none answered}.
+    `more`: addresses of controllers, for brokers that do not name them (before 3.9), and where no broker answers.
     """
     listed = [(BROKER, broker_id, found[0], client) for broker_id, found in sorted(admin.brokers.items())]
-    search = kafka_wire.describe_quorum_any([address for _role, _id, address, _security in listed], client, timeout)
+    search = admin.search_quorum()
     quorum = search.quorum
     endpoints = {HostPort(*address): voter_id for voter_id, address in quorum.endpoints.items()} if quorum else {}
     for address in dict.fromkeys([*endpoints, *more]):
         listed.append((CONTROLLER, endpoints.get(address), address, controller_client))
     with ThreadPoolExecutor(max_workers=min(32, len(listed))) as pool:
-        answers = list(pool.map(lambda listed_node: admin.versions(listed_node[2], listed_node[3]), listed))
+        answers = list(pool.map(lambda listed_node: versions(listed_node[2], listed_node[3], timeout), listed))
     nodes: Dict[str, Dict[str, Any]] = {}
     modes, migrating = set(), None
     for (role, node_id, address, _security), answer in zip(listed, answers):
         name = f"{role} at {address}" if node_id is None else f"{role} {node_id} at {address}"
-        if isinstance(answer, kafka_wire.WireError):
-            nodes[name] = {"error": str(answer)}
+        nodes[name] = {"role": role, "id": node_id, "address": str(address)}
+        if isinstance(answer, WireError):
+            nodes[name]["error"] = str(answer)
             continue
         if answer.zk_migration_ready:
             migrating = f"{name} runs with zookeeper.metadata.migration.enable=true"
-        if role == BROKER:
-            modes.add(node_mode(answer.api_keys, answer.zk_migration_ready))
-        nodes[name] = {
-            "role": role,
-            "id": node_id,
-            "address": str(address),
-            "supported": {feature: list(levels) for feature, levels in sorted(answer.supported_features.items())},
-            "finalized": {feature: levels[1] for feature, levels in sorted(answer.finalized_features.items())},
-            "epoch": answer.finalized_features_epoch,
-        }
+        if role == BROKER or not admin.brokers:
+            modes.add(node_mode(answer.api_keys, answer.zk_migration_ready) if role == BROKER else KRAFT)
+        finalized = sorted(answer.finalized_features.items())
+        nodes[name].update(
+            supported={feature: list(levels) for feature, levels in sorted(answer.supported_features.items())},
+            finalized={feature: levels[1] for feature, levels in finalized},
+            finalized_minimum={feature: levels[0] for feature, levels in finalized},
+            epoch=answer.finalized_features_epoch,
+        )
     newest = max((node for node in nodes.values() if "epoch" in node), key=lambda node: node["epoch"], default={})
     return {
         "mode": _mode(modes, migrating),
         "static_voters": all(voter.directory_id is None for voter in quorum.voters) if quorum else None,
+        "quorum_error": None if quorum else search.explain(),
         "migrating": migrating,
         "finalized": newest.get("finalized", {}),
+        "finalized_minimum": newest.get("finalized_minimum", {}),
         "epoch": newest.get("epoch", -1),
         "nodes": nodes,
         "voters_unknown": _find_unknown_voters(quorum, len(listed) - len(admin.brokers)),
+        "alive": [] if admin.brokers else _find_alive(quorum),
     }
+
+
+def versions(address: HostPort, security: Security, timeout: float) -> ApiVersions | WireError:
+    """Return the ApiVersions of one server, or why it gave none."""
+    try:
+        return api_versions(address, security, timeout)
+    except WireError as error:
+        return error
+
+
+def _find_alive(quorum: Quorum | None) -> List[int]:
+    """Return the ids of observers that fetched the metadata log a moment ago, by the clock of the quorum's leader."""
+    if quorum is None:
+        return []
+    now = max((replica.last_fetch_timestamp for replica in quorum.voters), default=-1)
+    return sorted(
+        observer.id
+        for observer in quorum.observers
+        if observer.last_fetch_timestamp >= 0 and now - observer.last_fetch_timestamp < _ALIVE_MS
+    )
 
 
 def _mode(modes, migrating):

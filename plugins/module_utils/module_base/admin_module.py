@@ -37,13 +37,19 @@ class AdminModule(AnsibleModule):
         """Fail with a message whose ids are at its end."""
         super().fail_json(msg=message_ids.move_to_end(msg, message_ids.NO_ID), **kwargs)
 
-    def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
-        """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""
+    def run(
+        self,
+        work: Callable[[Any, cluster.Connections], dict],
+        errors: tuple = (),
+        connect: Callable[[cluster.Connections, str | None], Any] | None = None,
+    ) -> None:
+        """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`.
+
+        `connect`: returns what `work` gets of a cluster with this id, by default a ClusterAdmin.
+        """
         try:
             connections = cluster.Connections.from_options(self.params)
-            admin = ClusterAdmin(
-                connections.bootstrap, connections.client, connections.timeout, self.params["cluster_id"]
-            )
+            admin = (connect or _connect)(connections, self.params["cluster_id"])
             if self._changes:
                 self._require_no_other_run(admin.cluster_id)
             result = work(admin, connections)
@@ -64,12 +70,20 @@ class AdminModule(AnsibleModule):
         run_lock_file.require_no_other_run(self.params["state_dir"], cluster_id, self.params["run"])
 
 
+def _connect(connections: cluster.Connections, cluster_id: str | None) -> ClusterAdmin:
+    return ClusterAdmin(connections.bootstrap, connections.client, connections.timeout, cluster_id)
+
+
 def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:
     """Return the data of znodes, None for one that does not exist; all None without a connect string.
 
     Raises WireError, SecurityError.
     """
+    return {path: value[0] if value else None for path, value in znodes_with_stat(connections, *paths).items()}
+
+
+def znodes_with_stat(connections: cluster.Connections, *paths: str) -> dict[str, tuple[bytes, zk_wire.Stat] | None]:
+    """Return the data and Stat of znodes, as `znodes`."""
     if connections.zookeeper is None:
         return dict.fromkeys(paths)
-    found = zk_wire.read_znodes(connections.zookeeper, paths, connections.zookeeper_client, connections.timeout)
-    return {path: value[0] if value else None for path, value in found.items()}
+    return zk_wire.read_znodes(connections.zookeeper, paths, connections.zookeeper_client, connections.timeout)

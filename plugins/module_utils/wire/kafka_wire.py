@@ -214,9 +214,13 @@ def unregister_broker(
 
 
 class KafkaConnection:
-    """A context manager of one connection to one server. All calls share the deadline set at its start."""
+    """A context manager of one connection to one server. All calls share the deadline set at its start.
+
+    :ivar sent: the name of the last request of `request` that was begun to be sent, None before
+    """
 
     def __init__(self, address: HostPort, security: Security | None = None, timeout: float = 5.0) -> None:
+        self.sent: str | None = None
         self.address = HostPort(*address)
         self.security = security or Security()
         self._wire = Wire(self.address, Deadline(timeout), self.security.ssl_context())
@@ -316,6 +320,7 @@ class KafkaConnection:
                 f"this server offers {offered} of it, version {version} is needed (QS-CONNECT-004)",
             )
         self.authenticate()
+        self.sent = name
         return self._send(key, version, body, name, largest)
 
     def authenticate(self) -> None:

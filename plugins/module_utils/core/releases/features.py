@@ -9,7 +9,8 @@ Source: FeatureControlManager. core.releases.kafka_releases has the levels of ea
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, NamedTuple, Tuple
+import shlex
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
 
@@ -120,7 +121,7 @@ def refusal(
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
             return f"no node knows the feature {update.feature}. Known features: {known} (QS-ADMIN-009)"
         outside = [
-            f"{node} supports {_format_range(update.feature, nodes.get(update.feature))} (QS-ADMIN-009)"
+            f"{node} supports {format_range(update.feature, nodes.get(update.feature))} (QS-ADMIN-009)"
             for node, nodes in sorted(supported.items())
             if update.after and not _has(nodes.get(update.feature), update.after)
         ]
@@ -171,7 +172,8 @@ def _has(found: Range | None, level: int) -> bool:
     return found is not None and found.lowest <= level <= found.highest
 
 
-def _format_range(feature: str, found: Range | None) -> str:
+def format_range(feature: str, found: Range | None) -> str:
+    """Return a range of levels by the names of its ends."""
     if found is None:
         return "no level"
     return f"{name_of(feature, found.lowest)} to {name_of(feature, found.highest)}"
@@ -218,12 +220,54 @@ def explain_unready(found: Mapping[str, Any]) -> str | None:
             f"the addresses of the controllers {found['voters_unknown']} are unknown, so their features are too. Name "
             "every controller in the option controllers (QS-ADMIN-009)"
         )
+    if found["alive"]:
+        named = ", ".join(map(str, found["alive"]))
+        return (
+            f"no broker answered, and the quorum's leader says that these have just fetched: {named}. The features of "
+            "every live node must be known: correct bootstrap_servers or client, or wait until they have stopped "
+            "(QS-ADMIN-009)"
+        )
     if found["static_voters"] is None and not found["migrating"]:
         return (
-            "no broker could describe the quorum, so it may have no leader. Start its controllers, then run "
-            "again (QS-ADMIN-009)"
+            f"no node could describe the quorum: {found['quorum_error']}. Start its controllers, or fix what that "
+            "names, then run again (QS-ADMIN-009)"
         )
     return None
+
+
+def find_missing(nodes: Mapping[str, Mapping[str, Any]], expected: Mapping[str, List[int]]) -> str | None:
+    """Return that nodes did not answer whose features must be known before a level rises, None when all did.
+
+    `expected`: {role: ids} of the nodes that the cluster has. A node that is down cannot start once a level is above
+    what its release supports.
+    """
+    answered = {(node["role"], node["id"]) for node in nodes.values() if "error" not in node}
+    # A controller that no broker names has no id. One for each of those that are expected is enough
+    unnamed = sum(role == "controller" and number is None for role, number in answered)
+    missing = [
+        f"{role} {number}" for role, ids in sorted(expected.items()) for number in ids if (role, number) not in answered
+    ]
+    controllers = [name for name in missing if name.startswith("controller")]
+    if len(controllers) <= unnamed:
+        missing = [name for name in missing if name not in controllers]
+    if not missing:
+        return None
+    return (
+        f"no level may rise while nodes are down, since it is unknown what they support: {', '.join(missing)}. Start "
+        "them, or leave out hosts that are gone for good with quorumshift_exclude_hosts (QS-ADMIN-009)"
+    )
+
+
+def explain_denied(operation: str, principal: str, bootstrap: str) -> str:
+    """Return which ACL a refused request needs, as a command. `principal`: User:NAME, '' if it is unknown;
+    `bootstrap`: addresses of brokers."""
+    named = principal or "User:PRINCIPAL"
+    what = "" if principal else "PRINCIPAL is the subject of the client's certificate. "
+    return (
+        f"The principal {named} has no {operation} on the cluster. {what}Grant it, as a principal that may: "
+        f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
+        f"{shlex.quote(named)} --operation {operation} --cluster (QS-ADMIN-012)"
+    )
 
 
 def newest_epoch(nodes: Mapping[str, Mapping[str, Any]]) -> int:
@@ -252,11 +296,31 @@ def find_behind(
     return tuple(found)
 
 
+def find_lagging(nodes: Mapping[str, Mapping[str, Any]], finalized: Mapping[str, int]) -> Tuple[str, ...]:
+    """Return which nodes answer and do not serve the finalized levels, and what they serve.
+
+    Epochs are not compared: brokers raise theirs with each record that they publish, controllers with each change of a
+    feature.
+    """
+    answering = {name: node for name, node in nodes.items() if "error" not in node}
+    names = {*finalized, *(feature for node in answering.values() for feature in node["finalized"])}
+    return find_behind(answering, {name: finalized.get(name, 0) for name in names})
+
+
 def notes(mode: str, static_voters: bool | None, stored: Mapping[str, Any] | None) -> Tuple[str, ...]:
-    """Return what applies to a cluster's features in its mode. `stored`: /feature of ZooKeeper (zookeeper.znodes)."""
+    """Return what applies to a cluster's features in its mode. `stored`: /feature of ZooKeeper (zookeeper.znodes), with
+    the version of the znode as `epoch`."""
     if mode == "zookeeper":
-        held = f"/feature has {stored['features'] or 'no feature'}" if stored else "/feature was not found or not read"
-        return (f"ZooKeeper mode: inter.broker.protocol.version decides what brokers use, not features; {held}.",)
+        found = ["ZooKeeper mode: inter.broker.protocol.version decides what brokers use, not features"]
+        if not stored:
+            return (f"{found[0]}; /feature was not found or not read.",)
+        found[0] += f"; /feature has {stored['features'] or 'no feature'} at epoch {stored['epoch']}."
+        if not stored["enabled"]:
+            found.append(
+                "/feature is disabled: the controller's inter.broker.protocol.version is below 2.7, the first with "
+                "features. It enables them once it starts with 2.7 or later."
+            )
+        return tuple(found)
     if mode == "migration":
         return ("A migration to KRaft is not finalized: Kafka refuses to change metadata.version.",)
     return ("Static voters: kraft.version must stay as it is.",) if static_voters else ()

@@ -109,6 +109,7 @@ def test_the_refusal_of_kraft_version_speaks_of_the_release_that_runs(nodes, tex
 
 
 FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": [], "nodes": {"broker 1": {}}}
+FOUND.update(alive=[], quorum_error=None)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,8 @@ FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unkn
         ({"mode": "zookeeper"}, "ZooKeeper mode"),
         ({"nodes": {"broker 1": {"error": "refused"}}}, "broker 1: refused"),
         ({"voters_unknown": [3]}, "[3]"),
-        ({"static_voters": None}, "no leader"),
+        ({"static_voters": None, "quorum_error": "c1:9093: refused"}, "c1:9093: refused"),
+        ({"alive": [1, 2]}, "have just fetched: 1, 2"),
     ],
 )
 def test_clusters_whose_features_cannot_be_updated(change, text):
@@ -151,3 +153,53 @@ def test_a_level_of_before_the_update_is_behind():
         "controller 4 serves metadata.version 21 at epoch -1, and the update is after epoch 9",
     )
     assert features.find_behind(nodes, {MV: 21}) == ()
+
+
+@pytest.mark.parametrize(
+    ("expected", "missing"),
+    [
+        ({}, None),
+        ({"broker": [1], "controller": [3]}, None),
+        ({"broker": [1, 2], "controller": [3]}, "broker 2"),
+        ({"broker": [1], "controller": [3, 4]}, None),  # one controller answers at an address without a name
+        ({"broker": [1], "controller": [3, 4, 5]}, "controller 4, controller 5"),
+        ({"broker": [6]}, "broker 6"),
+    ],
+)
+def test_no_level_rises_while_a_node_is_down(expected, missing):
+    nodes = {
+        "broker 1": {"role": "broker", "id": 1},
+        "broker 6": {"role": "broker", "id": 6, "error": "refused"},
+        "controller 3": {"role": "controller", "id": 3},
+        "controller at c9:9093": {"role": "controller", "id": None},
+    }
+    refused = features.find_missing(nodes, expected)
+    assert (refused is None) if missing is None else (f"unknown what they support: {missing}." in refused)
+
+
+def test_the_acl_that_a_principal_needs():
+    said = features.explain_denied("Alter", "User:a b", "b1:9092,b2:9092")
+    assert "--bootstrap-server b1:9092,b2:9092" in said
+    assert said.endswith("--allow-principal 'User:a b' --operation Alter --cluster (QS-ADMIN-012)")
+    assert "PRINCIPAL is the subject of" in features.explain_denied("Alter", "", "b1:9092")
+
+
+def test_who_lags():
+    nodes = {
+        "broker 1": {"finalized": {MV: 21, "group.version": 1}, "epoch": 9},
+        "broker 2": {"finalized": {MV: 21}, "epoch": 5},
+        "broker 3": {"finalized": {MV: 21, "group.version": 1, KRAFT: 1}, "epoch": 4},
+        "broker 4": {"error": "refused"},
+    }
+    assert features.find_lagging(nodes, {MV: 21, "group.version": 1}) == (
+        "broker 2 serves group.version 0 at epoch 5",
+        "broker 3 serves kraft.version 1 at epoch 4",
+    )
+
+
+def test_what_applies_in_zookeeper_mode():
+    stored = {"version": 2, "enabled": False, "features": {}, "epoch": 3}
+    decides, disabled = features.notes("zookeeper", None, stored)
+    assert "no feature at epoch 3" in decides and "below 2.7" in disabled
+    assert len(features.notes("zookeeper", None, {**stored, "enabled": True})) == 1
+    assert "not found or not read" in features.notes("zookeeper", None, None)[0]
