@@ -103,4 +103,4 @@ class ActionModule(QuorumshiftAction):
     def _next(self):
         """Return what the operator does next."""
         direction = (self.session.get("run_lock") or {}).get("direction")
-        return _CONTINUES if direction in (run_lock.RESTART, run_lock.REASSIGN) else _STATUS
+        return _CONTINUES if direction in run_lock.PLAIN else _STATUS

@@ -96,7 +96,10 @@ class ActionModule(QuorumshiftAction):
 
     def _save_status(self, result):
         """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""
-        kept = {key: result[key] for key in ("cluster_id", "phase", "nodes", "quorum", "blocks", "reasons", "next")}
+        kept = {
+            key: result[key]
+            for key in ("cluster_id", "phase", "nodes", "quorum", "features", "blocks", "reasons", "next")
+        }
         status = {"version": STATUS_VERSION, "at": round(time.time(), 3), "run": self.session["run"], **kept}
         status["next"] = {key: status["next"][key] for key in ("text", "playbook", "target")}
         status["rollback"] = result["rollback_readiness"]

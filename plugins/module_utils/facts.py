@@ -233,6 +233,15 @@ class RestartRecord(TypedDict, total=False):
     ended_at: float
 
 
+class Features(TypedDict):
+    """What a running node supports, [lowest, highest] level of each feature; which finalized levels it serves, and at
+    which epoch (KIP-584)."""
+
+    supported: dict[str, list[int]]
+    finalized: dict[str, int]
+    epoch: int
+
+
 class NodeFacts(TypedDict, total=False):
     """One broker or controller. Of a host that was not reached: role, reached, error, node_id and addresses.
 
@@ -282,6 +291,7 @@ class NodeFacts(TypedDict, total=False):
     running_error: str
     running_reason: str  # that of socket_wire.Unreachable, or `answer`
     metadata_version: int | None
+    features: Features
 
 
 class LastStart(TypedDict):

@@ -80,6 +80,10 @@ options:
         a change was lost.
     type: float
     default: 120
+  show:
+    description: Show what would change. Handled by the action plugin, in a run of this collection alone.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.connection
@@ -158,7 +162,7 @@ results:
   description:
     - Each changed feature with its levels C(before) and C(after), and their names C(before_name) and C(after_name).
     - If the controller rejects the change or a part of it, C(error) has Kafka's name of the reason, null for a feature
-      that it accepts.
+      that it accepts. It is C(unanswered) if the answer was lost and nodes do not serve the level.
   type: list
   elements: dict
   returned: success, and if the change is refused
@@ -230,6 +234,7 @@ def main():
             "expected": {"type": "dict", "options": {"broker": _IDS, "controller": _IDS}},
             "wait_timeout_s": {"type": "float", "default": 120},
             "controllers": {"type": "list", "elements": "str", "default": []},
+            "show": {"type": "bool", "default": False},
         },
         changes=True,
         mutually_exclusive=[("upgrade_all", "upgrade_to", "downgrade_to")],

@@ -17,6 +17,14 @@ description:
   - Runs on any host that reaches the brokers and controllers. It changes nothing. Servers answer C(ApiVersions) before
     authentication. Finding the controllers needs the operation Describe on the cluster; without it, name them in
     O(controllers).
+options:
+  served:
+    description: Fail unless every node serves these levels and no others. Handled by the action plugin.
+    type: dict
+  show:
+    description: Show the features as a table. Handled by the action plugin, in a run of this collection alone.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
@@ -168,7 +176,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 
 def main():
     """Gather the features and exit."""
-    module = admin_module.AdminModule({"controllers": {"type": "list", "elements": "str", "default": []}})
+    module = admin_module.AdminModule(
+        {
+            "controllers": {"type": "list", "elements": "str", "default": []},
+            "served": {"type": "dict"},
+            "show": {"type": "bool", "default": False},
+        }
+    )
 
     def connect(connections, cluster_id):
         more = [parse_host_port(text) for text in module.params["controllers"]]

@@ -161,6 +161,19 @@ nodes:
   sample:
     b1: {role: broker, id: 1, mode: kraft, next: kraft, state: online, version: 3.9.2, lag: 0}
     b2: {role: broker, id: 2, mode: "-", next: kraft, state: offline, version: 3.9.2, lag: 17}
+features:
+  description:
+    - The finalized levels of features as the node with the highest epoch serves them; hosts that serve other levels;
+      for each feature the highest level that every node supports; and the hosts that support less than another one,
+      each with its highest level. Empty where no node names a finalized feature, as in ZooKeeper mode.
+  type: dict
+  returned: success
+  sample:
+    finalized: {metadata.version: 21}
+    epoch: 13671
+    lagging: []
+    highest_common: {kraft.version: 1, metadata.version: 21}
+    held_back: {}
 steps:
   description: In phase V(reverting), the steps of the rollback that are done and those that remain.
   type: list
@@ -251,7 +264,7 @@ zookeeper_zxid:
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback_readiness
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen, planning, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule, error_text
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 
@@ -293,6 +306,7 @@ def main():
             "unfinished": sorted({*phase.find_unfinished(facts), *phase.find_startable(facts, detected.phase)}),
             "left_registered": phase.find_left_registered(facts),
             "quorum": facts["quorum"],
+            "features": feature_screen.summary(facts),
             "facts": facts,
             **(plan(module, facts, detected) if given["plan_to"] is not None else {}),
         }

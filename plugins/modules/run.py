@@ -32,12 +32,13 @@ options:
   direction:
     description:
       - With O(state=begun), the direction of a run that changes something. V(forward) fails in a phase from which no
-        migration can continue, and during a restore. V(back) fails where no rollback is possible. V(restart) and
-        V(reassign) fail while a migration is under way, V(reassign) also where a restart is unfinished. A cancellation
-        of reassignments fails in no phase. Each direction fails while another run holds the run lock. Handled by the
-        action plugin.
+        migration can continue, and during a restore. V(back) fails where no rollback is possible. V(restart),
+        V(reassign) and V(features) fail while a migration is under way, the last two also where a restart is
+        unfinished. A cancellation of reassignments fails in no phase, and neither does V(features) without
+        C(features_apply). Each direction that changes something fails while another run holds the run lock. Handled by
+        the action plugin.
     type: str
-    choices: ["", forward, back, restore, restart, reassign]
+    choices: ["", forward, back, restore, restart, reassign, features]
     default: ""
   plan:
     description:
@@ -158,7 +159,7 @@ def main():
             "state": {"type": "str", "required": True, "choices": ["begun", "locked", "held", "closed"]},
             "direction": {
                 "type": "str",
-                "choices": ["", "forward", "back", "restore", "restart", "reassign"],
+                "choices": ["", "forward", "back", "restore", "restart", "reassign", "features"],
                 "default": "",
             },
             "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},

@@ -365,6 +365,8 @@ class QuorumshiftAction(ActionBase):
             # not of `nodes`: each host's task asks for its own
             "node_id": lambda: self._node(self.host, self.role).get("node_id"),
             "dead_destination_hosts": self.dead_destination_hosts,
+            "controllers": lambda: [node["address"] for node in self.nodes().values() if node["role"] == "controller"],
+            "expected": self.expected,
         }
         return known[name]()
 
@@ -391,6 +393,15 @@ class QuorumshiftAction(ActionBase):
                 if host not in excluded:
                     nodes[host] = {**self._node(host, role), "twice": host in nodes}
         return nodes
+
+    def expected(self) -> dict[str, list[int]]:
+        """Return the ids of the nodes of the inventory that are not excluded, by role. One that was not read has none:
+        a run that changes something has read all of them."""
+        found: dict[str, list[int]] = {role: [] for role in GROUPS}
+        for node in self.nodes().values():
+            if isinstance(node.get("node_id"), int):
+                found[node["role"]].append(node["node_id"])
+        return found
 
     def excluded(self) -> dict[str, dict]:
         """Return the same for hosts in quorumshift_exclude_hosts; role None for one in neither group."""

@@ -21,7 +21,7 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
 
     `action`: has taken the options direction, plan and record."""
     direction, shown = action.own.get("direction", ""), action.own.get("plan", "none")
-    if direction in (run_lock.RESTART, run_lock.REASSIGN):
+    if direction in run_lock.PLAIN:
         shown = "none"
     wanted = _wanted(action, direction)
     known = wanted.target in ("", *rollback.TARGETS)
@@ -31,7 +31,8 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
         return result
     begins = not action.session
     session = phase_reading.name_run(action, result)
-    result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not result["unfinished"]
+    finishes = bool(result["unfinished"]) and direction != run_lock.FEATURES  # which finishes no restart
+    result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not finishes
     result["to_prove"] = reading.unproved and direction == run_lock.BACK and wanted.target == rollback.ZK
     locked = _decide_lock(action, reading, session, wanted, result["idle"] and not result["to_prove"])
     # In check mode nothing is done, so only what is due now can be shown
@@ -42,7 +43,7 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     if records:
         phase_reading.journal(action, reading.facts, result["phase"], begins)
         restart_journal.note_missed(action.artifacts(), reading.facts["nodes"])
-        if direction == run_lock.REASSIGN and result["idle"]:  # only plans
+        if direction in (run_lock.REASSIGN, run_lock.FEATURES) and result["idle"]:  # only plans
             phase_reading.journal_end(action)
     action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
     if begins:
@@ -69,6 +70,7 @@ def _wanted(action: QuorumshiftAction, direction: str) -> directions.Wanted:
         restores=bool(action.variable("quorumshift_restore_token")),
         reassigns=boolean(action.variable("reassign_apply") or False),
         cancels=boolean(action.variable("reassign_cancel") or False),
+        updates=boolean(action.variable("features_apply") or False),
     )
 
 

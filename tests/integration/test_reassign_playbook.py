@@ -29,9 +29,10 @@ SLOW, FAST = {"reassign_throttle_bytes_s": 1_000}, {"reassign_throttle_bytes_s":
 
 
 class Runs:
-    """Runs the playbook over one cluster, whose hosts are all this one, each with a state directory of its own."""
+    """Runs a playbook over one cluster, whose hosts are all this one, each with a state directory of its own."""
 
-    def __init__(self, home, controller, brokers):
+    def __init__(self, home, controller, brokers, playbook="reassign"):
+        self.playbook = playbook
         self.home = home
         self.artifacts = home / "artifacts" / servers.CLUSTER_ID
         self.plan = self.artifacts / "reassign.json"
@@ -79,10 +80,11 @@ class Runs:
             "quorumshift_state_dir": str(self.home / "nodes"),
         }
 
-    def begin(self, **more):
+    def begin(self, *options, **more):
         """Start a run; return its process."""
         playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), "playbooks/reassign.yml"]
+        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), f"playbooks/{self.playbook}.yml"]
+        command += list(options)
         return subprocess.Popen(
             command,
             cwd=ROOT,
@@ -94,9 +96,9 @@ class Runs:
             start_new_session=True,
         )
 
-    def run(self, **more):
+    def run(self, *options, **more):
         """Run to the end; return (exit code, output)."""
-        process = self.begin(**more)
+        process = self.begin(*options, **more)
         text = process.communicate(timeout=1200)[0]
         print(f"--- {more}: {process.returncode}\n{text}")
         return process.returncode, " ".join(text.split())

@@ -18,6 +18,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
+UNANSWERED = "unanswered"
+"""Stands for the name of an error where no answer came."""
 _POLL_S = 0.2
 
 
@@ -119,7 +121,7 @@ class Updater:
             f"{head}After {waited:.0f} s the nodes serve {_format_levels(changes, found['finalized'])} at epoch "
             f"{found['epoch']}: {'a part' if made else 'nothing'} of it was made so far. Run again, it reads the "
             "levels first (QS-ADMIN-014)",
-            {},
+            {update.feature: None if update in made else UNANSWERED for update in changes},
             changed=bool(made),
         )
 

@@ -47,7 +47,7 @@ def connect(
     try:
         return ControllersAdmin(controllers, controller_client, timeout, cluster_id)
     except WireError as error:
-        raise WireError(None, f"no broker answers: {brokers}; and no controller: {error}") from error
+        raise WireError(None, f"no broker answers: {brokers}; and no controller: {error} (QS-CONNECT-003)") from error
 
 
 def collect(

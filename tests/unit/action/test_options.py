@@ -91,6 +91,8 @@ def test_what_the_control_node_knows(harness):
     assert known == {
         **{"run": RUN, "cluster_id": CLUSTER, "run_key": "ab" * 32, "host": "b1", "role": "broker", "node_id": 7},
         **{"excluded": {}, "dead_destination_hosts": {}},
+        "controllers": [f"{host}:9093" for host in GROUPS["kafka_controller"]],
+        "expected": {"broker": [7] * len(GROUPS["kafka_broker"]), "controller": [7] * len(GROUPS["kafka_controller"])},
     }
 
 

@@ -115,6 +115,26 @@ def test_a_reassignment_begins_only_outside_of_a_migration(fresh, name):
     assert "failed" not in fresh.run("run", {"state": "begun", "direction": "reassign"}, state(name))
 
 
+@pytest.mark.parametrize("name", ["zk", "hybrid", "dual_write", "finalized"])
+def test_a_change_of_features_begins_only_outside_of_a_migration(fresh, name):
+    fresh.variables["features_apply"] = "true"
+    result = fresh.run("run", {"state": "begun", "direction": "features"}, state(name))
+    if name in ("hybrid", "dual_write"):
+        assert result["failed"] and "A change of features needs one of" in result["msg"]
+    else:
+        session = result["ansible_facts"]["quorumshift_session"]
+        assert session["run_lock"]["direction"] == "features" and not result["idle"]
+    unfinished = fresh.run("run", {"state": "begun", "direction": "features"}, state("finalized", unfinished=["b1"]))
+    assert unfinished["failed"] and "a restart is unfinished" in unfinished["msg"]
+
+
+@pytest.mark.parametrize("name", ["zk", "hybrid", "dual_write", "finalized"])
+def test_features_are_shown_in_each_phase_and_lock_nothing(fresh, name):
+    result = fresh.run("run", {"state": "begun", "direction": "features"}, state(name, unfinished=["b1"]))
+    assert "failed" not in result, result
+    assert result["idle"] and "run_lock" not in result["ansible_facts"]["quorumshift_session"]
+
+
 def test_a_reassignment_that_only_plans_locks_nothing(fresh):
     result = fresh.run("run", {"state": "begun", "direction": "reassign"}, state("finalized"))
     assert "run_lock" not in result["ansible_facts"]["quorumshift_session"] and result["idle"]

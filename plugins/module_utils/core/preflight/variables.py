@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
     parse_zookeeper_connect,
 )
 
-PREFIXES = ("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_")
+PREFIXES = ("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_")
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped
 MORE_ALIKE = 0.9  # the same for a name of -e without one of the prefixes
@@ -329,6 +329,10 @@ def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
     if name == "upgrade_to" and releases.parse_release(value) is None:
         return f"{value!r} is no version of Kafka. Write all of it, as 3.9.1 or 7.9.0-ccs"
+    if name in ("features_upgrade_to", "features_downgrade_to") and not (
+        re.fullmatch(r"\d+\.\d+", value) or releases.parse_release(value)
+    ):
+        return f"{value!r} is no release of Kafka. Write it as 4.1"
     if name in ("zk_migrate_destination_servers", "zk_migrate_source_servers"):
         # Those of the source are as in its zoo.cfg, with role and client port
         address = zk_observer.Member if name == "zk_migrate_destination_servers" else zk_observer.parse_member

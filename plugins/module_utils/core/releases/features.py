@@ -127,8 +127,9 @@ def refusal(
         ]
         if outside:
             return (
-                f"{update.feature} {name_of(update.feature, update.after)} (level {update.after}) is outside the range "
-                f"of {'; '.join(outside)}. Upgrade those nodes, or choose a level that all support (QS-ADMIN-009)"
+                f"{update.feature} {name_of(update.feature, update.after)} (level {update.after}) is not supported by "
+                f"every node: {'; '.join(outside)}. Upgrade those nodes, or choose a level that all support "
+                "(QS-ADMIN-009)"
             )
         if update.feature == KRAFT_VERSION and static_voters:
             return _explain_static_voters(supported)

@@ -15,7 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Partitions
 
 UNAVOIDABLE = "unavoidable"
-RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
+RESTART, REASSIGNMENT, FEATURES = "A plain restart", "A reassignment", "A change of features"
 
 
 def refusal(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:

@@ -35,6 +35,7 @@ CLEAN_UPS: dict[str, Mapping[str, tuple]] = {
 CHANGES: dict[str, Mapping[str, tuple]] = {
     "broker_unregister": {},
     "controller_wipe": {},
+    "kafka_features": {},
     "kafka_home": {"state": ("switched",)},
     "node_restart": {},
     "partition_reassignment": {},

@@ -22,7 +22,7 @@ _IDS = {phase.REVERTING: "(QS-PHASE-002)", phase.KRAFT_NATIVE: "(QS-PHASE-003)"}
 class Wanted(NamedTuple):
     """What a run is to do. `direction`: of core.run.run_lock, '' for one that changes nothing; `target`: of a rollback.
     The others say what the operator asked for: to finalize, to remove the backups of ZooKeeper, to restore, to apply
-    a reassignment or to cancel it."""
+    a reassignment or to cancel it, to change features."""
 
     direction: str = ""
     target: str = ""
@@ -31,6 +31,7 @@ class Wanted(NamedTuple):
     restores: bool = False
     reassigns: bool = False
     cancels: bool = False
+    updates: bool = False
 
 
 def explain_phase(state: Mapping) -> str:
@@ -50,6 +51,8 @@ def is_idle(wanted: Wanted, facts: ClusterFacts, detected: phase.PhaseResult) ->
         return not wanted.restores
     if wanted.direction == run_lock.REASSIGN:
         return not (wanted.reassigns or wanted.cancels)
+    if wanted.direction == run_lock.FEATURES:
+        return not wanted.updates
     if wanted.direction == run_lock.BACK:
         return rollback.is_idle(facts, detected, wanted.target)
     waits = detected.phase == phase.DUAL_WRITE and not wanted.finalizes
@@ -72,6 +75,8 @@ def refusal(
     if not wanted.direction:
         return None
     other = same_cluster.refusal(facts, cluster_id, () if cluster_id else [same_cluster.HOSTS])
+    if wanted.direction == run_lock.FEATURES and not wanted.updates:
+        return other  # shows them in each phase, also under the run lock of another run
     unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
     if unreached and locked and not same_cluster.troubles(facts, cluster_id):
         refused: str | None = locked  # hosts that do not answer are why no cluster id could be read
@@ -79,9 +84,13 @@ def refusal(
         refused = other or excluded.refusal(facts, detected, wanted.direction) or locked
     if refused:
         leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST (QS-ADMIN-003)"
-        return f"{refused}. {leave_out}" if wanted.direction == run_lock.REASSIGN and unreached else refused
+        excludes = wanted.direction in (run_lock.REASSIGN, run_lock.FEATURES)
+        return f"{refused}. {leave_out}" if excludes and unreached else refused
     if wanted.direction == run_lock.REASSIGN:
-        return _refuse_reassignment(wanted, facts, detected, state["unfinished"])
+        # In any phase a reassignment may be cancelled: migrations wait for the end of reassignments
+        return None if wanted.cancels else _refuse_change(facts, detected, state, plain_restart.REASSIGNMENT)
+    if wanted.direction == run_lock.FEATURES:
+        return _refuse_change(facts, detected, state, plain_restart.FEATURES)
     # A restart that was left half done is finished first, whatever the phase
     finishes = bool(state["unfinished"])
     if wanted.direction == run_lock.RESTART:
@@ -96,17 +105,12 @@ def refusal(
     return None
 
 
-def _refuse_reassignment(
-    wanted: Wanted, facts: ClusterFacts, detected: phase.PhaseResult, unfinished: list[str]
-) -> str | None:
-    """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
-    the end of reassignments."""
-    if wanted.cancels:
-        return None
-    refused = plain_restart.refusal(facts, detected, plain_restart.REASSIGNMENT)
-    if refused or not unfinished:
+def _refuse_change(facts: ClusterFacts, detected: phase.PhaseResult, state: Mapping[str, Any], what: str) -> str | None:
+    """Return why a change that restarts no node may not begin, None when it may."""
+    refused = plain_restart.refusal(facts, detected, what)
+    if refused or not state["unfinished"]:
         return refused
     return (
-        f"a restart is unfinished, or a controller is down: {', '.join(unfinished)}. To finish it, run "
+        f"a restart is unfinished, or a controller is down: {', '.join(state['unfinished'])}. To finish it, run "
         "quorumshift.kafka.restart (QS-ADMIN-003)"
     )

@@ -13,6 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, RunLock
 
@@ -54,7 +55,7 @@ def next_after_failure(now: str, newest: RunLock | None, alive: bool | None) -> 
     phase; `alive`: whether the process of a lock that is open is at work, None if unknown."""
     if newest is None or now not in _NO_MIGRATION or not run_lock.is_interrupted(newest, alive):
         return None
-    if newest["direction"] not in (run_lock.RESTART, run_lock.REASSIGN) or not newest.get("playbook"):
+    if newest["direction"] not in run_lock.PLAIN or not newest.get("playbook"):
         return None
     advice_given = newest.get("advice")
     if advice_given:
@@ -204,6 +205,7 @@ def render(
     else:
         reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
         lines += ["", f"  quorum: {reason}"]
+    lines += [f"  {line}" for line in feature_screen.lines(state["features"])]
     mirrored = state["mirrored_offset"]
     if state["phase"] in _MIRRORING and mirrored is not None and mirrored >= 0 and quorum.get("reached"):
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)

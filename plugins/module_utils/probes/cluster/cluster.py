@@ -178,6 +178,11 @@ def _node(given: NodeFacts, connections: Connections) -> NodeFacts:
         answer = kafka_wire.api_versions(parse_host_port(node["address"]), security, connections.timeout)
         node["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
         node["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
+        node["features"] = {
+            "supported": {name: list(levels) for name, levels in sorted(answer.supported_features.items())},
+            "finalized": {name: levels[1] for name, levels in sorted(answer.finalized_features.items())},
+            "epoch": answer.finalized_features_epoch,
+        }
     except WireError as error:
         node["running"], node["running_error"] = None, str(error)
         node["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
