@@ -262,9 +262,13 @@ def update_features(module, admin, connections):
     downgrade = "safe" if given["downgrade_to"] and given["downgrade"] == "no" else given["downgrade"]
     levels = find_levels(given, found)
     changes = feature_changes.in_order(core_features.updates(levels, found["finalized"]))
+    bootstrap = ",".join(map(str, connections.bootstrap))
+    needs = features.explain_denied("Alter", admin, connections.client, connections.controller_client, bootstrap)
     refused = find_refusal(given, found, changes, downgrade)
+    if refused and found["quorum_denied"]:
+        refused = f"{refused}. {needs}"
     if refused:
-        module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
+        module.fail_json(msg=f"Nothing was changed: {refused}", results=[])
     one_way = feature_changes.find_one_way(changes, downgrade == "unsafe")
     needed = feature_changes.token(admin.cluster_id, one_way) if one_way else ""
     if one_way and given["token"] not in (None, needed) and not module.check_mode:
@@ -298,8 +302,9 @@ def update_features(module, admin, connections):
     except feature_update.NotUpdated as error:
         for result in results if error.errors else ():
             result["error"] = error.errors.get(result["feature"])
-        denied = f". {explain_denied(given, admin, connections)}" if error.denied else ""
-        module.fail_json(msg=f"{error}{denied}", changed=error.changed, results=results)
+        module.fail_json(
+            msg=f"{error}. {needs}" if error.denied else str(error), changed=error.changed, results=results
+        )
     except WireError as error:  # of a request that was not sent
         module.fail_json(msg=f"{error}. Nothing was changed", results=results)
     if updated.lost:
@@ -329,13 +334,6 @@ def find_refusal(given, found, changes, downgrade):
     if not refused and any(not update.lowers for update in changes):
         refused = core_features.find_missing(found["nodes"], given["expected"] or {})
     return refused or core_features.refusal(changes, supported, downgrade, found["migrating"], static)
-
-
-def explain_denied(given, admin, connections):
-    """Return which ACL the principal of this task needs."""
-    client = connections.client if admin.brokers else connections.controller_client
-    principal = f"User:{client.username}" if client.sasl else "" if client.tls else "User:ANONYMOUS"
-    return core_features.explain_denied("Alter", principal, ",".join(map(str, connections.bootstrap)))
 
 
 if __name__ == "__main__":

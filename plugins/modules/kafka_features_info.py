@@ -197,6 +197,10 @@ def main():
         supported = features.supported_ranges(found)
         names = sorted({name for node in supported.values() for name in node})
         minimum = found.pop("finalized_minimum")
+        notes = core_features.notes(found["mode"], found["static_voters"], stored)
+        if found.pop("quorum_denied"):
+            bootstrap = ",".join(map(str, connections.bootstrap))
+            notes = (*notes, features.explain_denied("Describe", admin, *clients, bootstrap))
         return {
             **found,
             "cluster_id": admin.cluster_id or None,
@@ -210,7 +214,7 @@ def main():
             "held_back": feature_changes.find_held_back(supported),
             "lagging": list(core_features.find_lagging(found["nodes"], found["finalized"])),
             "zookeeper_feature": stored,
-            "notes": core_features.notes(found["mode"], found["static_voters"], stored),
+            "notes": notes,
         }
 
     module.run(work, (formats.ZnodeError,), connect)

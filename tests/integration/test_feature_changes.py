@@ -7,14 +7,24 @@ answer that is lost, no broker alive."""
 from __future__ import annotations
 
 import contextlib
+import re
+import shlex
+import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import cluster_admin, feature_update, features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import (
+    cluster_admin,
+    controllers_admin,
+    feature_update,
+    features,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Update
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 
 from tests.integration import admin_bed, servers
+from tests.integration.certificates import Authority
 from tests.integration.kafka_proxy import FORWARD, LOSE_ANSWER, LOSE_REQUEST, proxy
 
 pytestmark = pytest.mark.real
@@ -206,3 +216,128 @@ def test_through_a_controller_where_no_broker_lives():
         controllers[0].kill()
         refused = admin_bed.run("kafka_features", **at, downgrade_to="3.7")
         assert refused["failed"] and f"controller 101 at {addresses[0]}" in refused["msg"], refused
+
+
+def test_a_controller_that_is_elected_anew():
+    with servers.workdir("features-election") as home, contextlib.ExitStack() as stack:
+        addresses = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(3)]
+        voters = ",".join(f"{101 + place}@{address}" for place, address in enumerate(addresses))
+        controllers = stack.enter_context(servers.kraft_controllers(home, addresses, release="3.8"))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        admin_bed.ready([broker])
+        at = {"bootstrap_servers": [str(broker.address)], "controllers": [str(address) for address in addresses]}
+        assert levels(at)[MV] == 20
+        plain, change = Security(), {MV: (21, admin_requests.UPGRADE)}
+        of_broker = cluster_admin.ClusterAdmin([broker.address], plain, 15, None)
+        of_controllers = controllers_admin.ControllersAdmin(addresses, plain, 15, servers.CLUSTER_ID)
+        leader = of_controllers.search_quorum().quorum.leader_id
+        (leading,) = (server for server in controllers if server.node_id == leader)
+        leading.kill()
+        # Both ask a quorum without a leader, until there is one
+        assert of_controllers.update_features(change, True) == (None, {MV: None})
+        assert of_broker.update_features(change, False) == (None, {MV: None})
+        assert of_controllers.update_features(change, False) == (None, {MV: None}), "the same again"
+        left = [str(server.address) for server in controllers if server is not leading]
+        assert levels({**at, "controllers": left})[MV] == 21
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+MAP = "CONTROLLER:SSL,INSIDE:PLAINTEXT,CLIENTS:SASL_SSL"
+
+
+@contextlib.contextmanager
+def secured():
+    """Yield (home, authority, controller, broker) with an authorizer: mutual TLS to the controller, SASL over TLS to
+    the broker. User alice is a super user and bob is not; of the certificates, CN=node is."""
+    with servers.workdir("features-secured") as home, contextlib.ExitStack() as stack:
+        authority = Authority(home / "tls")
+        node = authority.issue("node", "IP:127.0.0.1")
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        keys = {
+            **authority.kafka_keys(node),
+            "listener.security.protocol.map": MAP,
+            "listener.name.controller.ssl.client.auth": "required",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS;User:alice;User:CN=node",
+        }
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters, keys, release="3.8"))
+        listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("INSIDE", "CLIENTS")}
+        own = {
+            **keys,
+            "inter.broker.listener.name": "INSIDE",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.clients.plain.sasl.jaas.config": f'{PLAIN} user_alice="alice-1" user_bob="bob-1";',
+        }
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters, own, listeners))
+        admin_bed.ready([broker])  # at the listener without security
+        yield home, authority, controller, broker
+
+
+def test_on_secured_listeners_and_without_the_right_to_do_it():
+    with secured() as (home, authority, controller, broker):
+        probe, node = authority.issue("probe"), authority.issue("node")
+
+        def user(name, secret=None):
+            plain = {"sasl_mechanism": "PLAIN", "sasl_username": name, "sasl_password": secret or f"{name}-1"}
+            return {"security_protocol": "SASL_SSL", "ssl_cafile": authority.cafile, **plain}
+
+        def certified(certificate):
+            own = {"ssl_certfile": certificate.certfile, "ssl_keyfile": certificate.keyfile}
+            return {"security_protocol": "SSL", "ssl_cafile": authority.cafile, **own}
+
+        at = {
+            "bootstrap_servers": [str(broker.listeners["CLIENTS"])],
+            "client": user("bob"),
+            "controllers": [str(controller.address)],
+            "controller_client": certified(probe),
+        }
+        found = admin_bed.run("kafka_features_info", **at)
+        assert found["finalized"][MV]["level"] == 20 and len(found["nodes"]) == 2, found
+        assert "CLUSTER_AUTHORIZATION_FAILED" in found["quorum_error"], "bob may not describe the quorum either"
+        assert "User:bob --operation Describe --cluster" in found["notes"][-1], found["notes"]
+        wrong = admin_bed.run("kafka_features_info", **{**at, "client": user("bob", "wrong")})
+        assert wrong["failed"] and "AuthenticationFailed" not in wrong["msg"] and "wrong" not in wrong["msg"], wrong
+
+        raised = {**at, "features": {MV: "3.9"}}
+        refused = admin_bed.run("kafka_features", **raised)
+        assert refused["failed"] and "CLUSTER_AUTHORIZATION_FAILED" in refused["msg"], refused
+        command = re.search(r"kafka-acls\.sh (.*) \(QS", refused["msg"])[1]
+        assert "--operation Alter" in command and "User:bob" in command, refused["msg"]
+        assert levels(at)[MV] == 20
+
+        # The command as it is printed, with the properties of alice
+        properties = home / "alice.properties"
+        properties.write_text(
+            f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.truststore.type=PEM\n"
+            f"ssl.truststore.location={authority.cafile}\n"
+            f'sasl.jaas.config={PLAIN} username="alice" password="alice-1";\n'
+        )
+        words = [str(properties) if word == "ADMIN.properties" else word for word in shlex.split(command)]
+        done = subprocess.run(
+            [*servers.java(), "kafka.admin.AclCommand", *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        servers.wait_for(
+            lambda: not admin_bed.run("kafka_features", check=True, **raised).get("failed"), 30, "bob may do it"
+        )
+        made = admin_bed.run("kafka_features", **raised)
+        assert made["changed"] and levels(at)[MV] == 21, made
+
+        # The broker is down: the principal of the controllers' listener needs the right
+        broker.kill()
+        servers.wait_for(
+            lambda: admin_bed.run("kafka_features_info", **{**at, "controller_client": certified(node)})["alive"] == [],
+            60,
+            "the broker to have stopped fetching",
+        )
+        lowered = {**at, "downgrade_to": "3.8"}
+        refused = admin_bed.run("kafka_features", **lowered)
+        assert refused["failed"] and "CLUSTER_AUTHORIZATION_FAILED" in refused["msg"], refused
+        assert (
+            admin_bed.run("kafka_features", **{**lowered, "controller_client": certified(node)})["finalized"][MV] == 20
+        )

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
 
 from tests.integration import admin_bed, servers
 
@@ -92,6 +96,55 @@ def test_features_in_zookeeper_mode():
         found = admin_bed.run("kafka_features_info", **at)
         print(found)
         assert found["mode"] == "zookeeper" and found["zookeeper_feature"]["enabled"] is True
+        epoch = zk_wire.read_znodes(connect, ["/feature"])["/feature"][1].version
+        assert found["zookeeper_feature"]["epoch"] == epoch and f"at epoch {epoch}" in found["notes"][0]
         assert "inter.broker.protocol.version" in found["notes"][0]
         refused = admin_bed.run("kafka_features", **at, features={"metadata.version": 21})
         assert refused["failed"] and "ZooKeeper mode" in refused["msg"]
+        # A controller whose protocol has no features disables them
+        broker.stop()
+        broker.configure({"inter.broker.protocol.version": "2.6"})
+        broker.start()
+        admin_bed.ready([broker])
+        found = admin_bed.run("kafka_features_info", **at)
+        assert found["zookeeper_feature"]["enabled"] is False and found["zookeeper_feature"]["epoch"] > epoch
+        assert "/feature is disabled" in found["notes"][1]
+
+
+def test_features_while_a_migration_is_under_way():
+    with servers.workdir("features-migration") as home, contextlib.ExitStack() as stack:
+        ensemble = stack.enter_context(servers.zookeeper(home))
+        connect = f"{ensemble.connect}/kafka"
+        broker = stack.enter_context(servers.zk_broker(home, 1, connect))
+        admin_bed.ready([broker])
+        migrating = stack.enter_context(servers.migrating_controllers(home, connect))
+        controllers = [str(address) for address in migrating.addresses]
+        at = {"bootstrap_servers": [str(broker.address)], "controllers": controllers, "timeout": 15}
+
+        def refused(**options):
+            found = admin_bed.run("kafka_features_info", **options)
+            assert found["mode"] == "migration" and "controller" in found["migrating"], found
+            result = admin_bed.run("kafka_features", **options, features={"metadata.version": 20}, downgrade="safe")
+            assert result["failed"] and "Nothing was changed" in result["msg"], result
+            return result["msg"]
+
+        assert "during a migration to KRaft" in refused(**at), "before the broker takes part"
+        broker.stop()
+        broker.configure({**migrating.to_migration, "inter.broker.protocol.version": "3.9"})
+        broker.start()
+
+        def copied():
+            stored = json.loads(zk_wire.read_znodes(connect, ["/migration"])["/migration"][0])
+            return stored["kraft_metadata_offset"] > 0
+
+        servers.wait_for(copied, 60, "the copy of the metadata")
+        assert "during a migration to KRaft" in refused(**at), "hybrid"
+        kraft = {"process.roles": "broker", "node.id": "1", "broker.id": None, "zookeeper.connect": None}
+        kraft.update({"zookeeper.metadata.migration.enable": None, "inter.broker.protocol.version": None})
+        broker.stop()
+        broker.configure(kraft)
+        broker.start()
+        admin_bed.ready([broker])
+        found = admin_bed.run("kafka_features_info", **at)
+        assert found["finalized"]["metadata.version"]["level"] == 21 and found["lagging"] == [], found
+        assert "during a migration to KRaft" in refused(**at), "dual-write"

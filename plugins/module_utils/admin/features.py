@@ -8,15 +8,18 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, List, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.controllers_admin import ControllersAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.node_mode import KRAFT, ZK, node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER, CONTROLLER
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
     ApiVersions,
+    KafkaError,
     Quorum,
     Unreachable,
     WireError,
@@ -60,10 +63,11 @@ def collect(
     """Return what features the cluster has.
 
     {mode: zookeeper, migration, kraft or unknown, static_voters: bool or None, quorum_error: why no node described the
-    quorum or None, migrating: None or what shows it, finalized: {feature: level}, finalized_minimum: {feature: level},
-    epoch, nodes: {"broker 1 at host:port": {"role", "id" (None if no broker names it), "address", "supported":
-    {feature: [lowest, highest]}, "finalized", "finalized_minimum", "epoch"} or {"role", "id", "address", "error"}},
-    voters_unknown: ids of voters that no answer covers, alive: ids of brokers that live, though none answered}.
+    quorum or None, quorum_denied: whether the principal may not ask it, migrating: None or what shows it, finalized:
+    {feature: level}, finalized_minimum: {feature: level}, epoch, nodes: {"broker 1 at host:port": {"role", "id" (None
+    if no broker names it), "address", "supported": {feature: [lowest, highest]}, "finalized", "finalized_minimum",
+    "epoch"} or {"role", "id", "address", "error"}}, voters_unknown: ids of voters that no answer covers, alive: ids of
+    brokers that live, though none answered}.
     `more`: addresses of controllers, for brokers that do not name them (before 3.9), and where no broker answers.
     """
     listed = [(BROKER, broker_id, found[0], client) for broker_id, found in sorted(admin.brokers.items())]
@@ -98,6 +102,7 @@ def collect(
         "mode": _mode(modes, migrating),
         "static_voters": all(voter.directory_id is None for voter in quorum.voters) if quorum else None,
         "quorum_error": None if quorum else search.explain(),
+        "quorum_denied": quorum is None and any(_is_denied(outcome) for outcome in search.outcomes.values()),
         "migrating": migrating,
         "finalized": newest.get("finalized", {}),
         "finalized_minimum": newest.get("finalized_minimum", {}),
@@ -114,6 +119,10 @@ def versions(address: HostPort, security: Security, timeout: float) -> ApiVersio
         return api_versions(address, security, timeout)
     except WireError as error:
         return error
+
+
+def _is_denied(outcome: Quorum | WireError) -> bool:
+    return isinstance(outcome, KafkaError) and outcome.code == feature_request.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _find_alive(quorum: Quorum | None) -> List[int]:
@@ -140,6 +149,19 @@ def _find_unknown_voters(quorum, asked):
     if quorum is None or asked >= len(quorum.voters):
         return []
     return sorted({voter.id for voter in quorum.voters} - set(quorum.endpoints))
+
+
+def explain_denied(
+    operation: str,
+    admin: ClusterAdmin | ControllersAdmin,
+    client: Security,
+    controller_client: Security,
+    bootstrap: str,
+) -> str:
+    """Return which ACL the principal of a refused request needs, as a command. `bootstrap`: addresses of brokers."""
+    used = client if admin.brokers else controller_client
+    principal = f"User:{used.username}" if used.sasl else "" if used.tls else "User:ANONYMOUS"
+    return core_features.explain_denied(operation, principal, bootstrap)
 
 
 def supported_ranges(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
