@@ -49,6 +49,8 @@ class ActionModule(QuorumshiftAction):
         for key, found in sorted(hosts.items()):
             how = f"set {instead[key]} instead" if instead[key] else "remove it after the upgrade"
             self.say(f"Kafka {args['to']} does not know {key} of {format_names(found)}: {how}")
+        if result.get("clients"):
+            self.say(result["clients"])
         self._capped(result)
 
     def _capped(self, result):
@@ -62,8 +64,7 @@ class ActionModule(QuorumshiftAction):
         if result["protocol"]:
             what = f"inter.broker.protocol.version from {result['before']} to {result['protocol']}"
         else:
-            level = features.name_of(features.METADATA_VERSION, result["metadata_version"])
-            what = f"metadata.version from {result['before']} to {level}"
+            what = _format_raised(result["features"], result["before"])
         if result["confirmed"]:
             self.say(f"raise {what}")
             return
@@ -74,3 +75,10 @@ class ActionModule(QuorumshiftAction):
         self.say(
             f"to raise {what}, which cannot be taken back, run it again with -e upgrade_confirm={result['needed']}"
         )
+
+
+def _format_raised(levels, before):
+    """Return which features are raised, metadata.version first. `before`: its name now."""
+    first = features.METADATA_VERSION
+    raised = [f"{first} from {before} to {features.name_of(first, levels[first])}"] if first in levels else []
+    return ", ".join([*raised, *(f"{name} to {level}" for name, level in sorted(levels.items()) if name != first)])

@@ -14,8 +14,8 @@ description:
   - O(step=binaries) fails where the binaries of the cluster may not be changed to O(to), and shows the order of the
     restarts. Going up, controllers come before brokers, and going down after them.
   - O(step=versions) shows what raises the versions in use, after every node runs O(to). That is
-    C(inter.broker.protocol.version) in ZooKeeper mode, C(metadata.version) in KRaft mode. It needs O(token), because
-    the binaries cannot be taken back afterwards.
+    C(inter.broker.protocol.version) in ZooKeeper mode, C(metadata.version) and the other features in KRaft mode. It
+    needs O(token), because the binaries cannot be taken back afterwards.
   - O(step=settled) fails unless every node runs O(to), after a restart in either direction.
 options:
   step:
@@ -83,6 +83,10 @@ ahead:
       that the process C(runs). A node that does not come up goes back to that directory.
   type: dict
   returned: with O(step=binaries)
+clients:
+  description: That the release refuses old clients, which are not checked; empty where the one that runs does so too.
+  type: str
+  returned: with O(step=binaries)
 by_hook:
   description: Hosts on which the hook installs the release.
   type: list
@@ -105,6 +109,10 @@ removed:
 metadata_version:
   description: The level to which C(metadata.version) is raised; 0 in ZooKeeper mode, and if nothing is to be raised.
   type: int
+  returned: with O(step=versions)
+features:
+  description: The level to which each feature is raised, C(metadata.version) among them; empty in ZooKeeper mode.
+  type: dict
   returned: with O(step=versions)
 before:
   description: What is in use, as people name it.
@@ -171,7 +179,8 @@ def binaries(module):
     plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
     by_home = {"ahead": kafka_homes.find_switched_ahead(homes), "by_hook": kafka_homes.find_hook_hosts(homes)}
-    return {**plan._asdict(), "capped": capped, **by_home}
+    clients = upgrade.explain_old_clients(hosts, given["to"])
+    return {**plan._asdict(), "capped": capped, "clients": clients, **by_home}
 
 
 def settled(module):
@@ -192,7 +201,7 @@ def versions(module):
     given, facts, in_zookeeper_mode = read_situation(module)
     hosts = upgrade.hosts_from_facts(facts["nodes"], {})
     nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
-    nothing["capped"] = []
+    nothing.update(capped=[], features={})
     left = upgrade.find_not_upgraded(hosts, given["to"], in_zookeeper_mode)
     if left:
         module.fail_json(
@@ -221,15 +230,17 @@ def versions(module):
     refused = core_features.explain_unready(seen)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
-    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported_ranges(seen))
-    level, now = upgrade.level_of_target(given["to"], highest), seen["finalized"].get(core_features.METADATA_VERSION, 0)
-    if level <= now:
+    supported = features.supported_ranges(seen)
+    raised = upgrade.levels_of_target(given["to"], seen["finalized"], supported, bool(seen["static_voters"]))
+    if not raised:
         return nothing
+    now = seen["finalized"].get(core_features.METADATA_VERSION, 0)
+    level = raised.get(core_features.METADATA_VERSION, 0)
     before = core_features.name_of(core_features.METADATA_VERSION, now)
     capped = explain_registrations(module, facts, now, level)
     if capped and found["confirmed"]:
         module.fail_json(msg=f"{'. '.join(capped)}. Nothing was changed by this task.", capped=capped)
-    return {**found, "metadata_version": level, "before": before, "capped": capped}
+    return {**found, "metadata_version": level, "features": raised, "before": before, "capped": capped}
 
 
 def explain_registrations(module, facts, now, wanted):

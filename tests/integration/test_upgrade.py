@@ -95,16 +95,16 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
         wrong = plan("versions", "4.1.1", nodes(), [broker], token="x:4.1", **at)
         assert wrong["failed"] and "upgrade_confirm is x:4.1" in wrong["msg"]
         assert plan("versions", "4.1.1", nodes(), [broker], token=left["needed"], **at)["confirmed"]
+        assert left["features"]["group.version"] == 1 and left["features"]["metadata.version"] == 27
         raised = admin_bed.run(
             "kafka_features",
             bootstrap_servers=[str(broker.address)],
             controllers=left["controllers"],
-            features={"metadata.version": left["metadata_version"]},
+            features=left["features"],
         )
         assert raised["changed"] and raised["finalized"]["metadata.version"] == 27, raised
         # Kafka 4 writes records that 3.9 does not know, once its features are in use
-        features = {"eligible.leader.replicas.version": 1, "group.version": 1}
-        assert admin_bed.run("kafka_features", bootstrap_servers=[str(broker.address)], features=features)["changed"]
+        assert raised["finalized"]["eligible.leader.replicas.version"] == 1
         admin = AdminClient({"bootstrap.servers": str(broker.address)})
         servers.create_topics(admin, [NewTopic("t", 1, 1, config={"min.insync.replicas": "1"})])
         changed(both, new)

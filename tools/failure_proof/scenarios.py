@@ -65,6 +65,12 @@ SCENARIOS = {
         Scenario("upgrade_kraft", "upgrade", UPGRADE, {"phase": "finalized", "metadata_version": 20}),
         Scenario("reassign", "reassign", {"reassign_drain": 1, "reassign_apply": True}),
         Scenario(
+            "features",
+            "features",
+            {"features_upgrade_to": "3.9", "features_apply": True},
+            {"phase": "finalized", "metadata_version": 20},
+        ),
+        Scenario(
             "restore_zookeeper",
             "restore_zookeeper",
             {"quorumshift_restore_token": RESTORE, **TOGETHER},

@@ -17,6 +17,8 @@ from typing import Any
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
@@ -52,8 +54,8 @@ def features(world: World) -> dict[str, Any]:
     for number in IDS.values():
         role = "broker" if number < 100 else "controller"
         nodes[f"{role} {number}"] = {"role": role, "id": number, "address": f"127.0.0.1:{9000 + number}", **served}
-    quorum = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": []}
-    return {**quorum, "finalized": finalized, "epoch": 5, "nodes": nodes}
+    quorum = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": [], "alive": []}
+    return {**quorum, "quorum_error": None, "finalized": finalized, "epoch": 5, "nodes": nodes}
 
 
 def admin(world: World) -> Any:
@@ -128,17 +130,32 @@ def preferred_leader_election(_world: World, _host: str, _args: dict[str, Any], 
 
 
 def kafka_features(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
-    before = world.state()["metadata_version"]
-    level = int(args["features"]["metadata.version"])
+    name, before = core_features.METADATA_VERSION, world.state()["metadata_version"]
+    wanted = args.get("features") or feature_changes.levels_up_to(args["upgrade_to"], {name: before}, True)
+    level = int(wanted.get(name, before))
+    update = core_features.Update(name, before, level)
     if not check and level != before:
         with world.changing() as state:
             state["metadata_version"] = level
     return {
         "changed": level != before,
-        "results": [],
-        "finalized": {"metadata.version": level},
+        "results": [{**update._asdict(), **core_features.name_levels(update)}] if level != before else [],
+        "finalized": {name: before if check else level},
+        "one_way": [],
+        "token": "",
+        "notes": [],
+        "lost": "",
         "epoch": 6,
-        "waited_s": 0,
+        "waited_s": 0.0,
+    }
+
+
+def kafka_features_info(world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    found = features(world)
+    levels = {name: {"level": level, "name": "", "minimum": level} for name, level in found["finalized"].items()}
+    return {
+        **{"changed": False, **found, "cluster_id": CLUSTER, "finalized": levels},
+        **{"highest_common": {}, "held_back": {}, "lagging": [], "zookeeper_feature": None, "notes": []},
     }
 
 
@@ -490,6 +507,7 @@ STUBS: dict[str, Stub] = {
         restore_zk_controller,
         preferred_leader_election,
         kafka_features,
+        kafka_features_info,
         zk_restore,
         zk_cut,
         zk_cut_order,

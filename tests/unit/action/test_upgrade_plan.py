@@ -13,10 +13,11 @@ BINARIES = {
     "ahead": {"b2": {"path": "/opt/kafka", "target": "kafka-4.1.1", "runs": "/opt/kafka-3.9.2"}},
     "removed": {"b1": {"zookeeper.connect": "", "a": "b"}, "b2": {"zookeeper.connect": ""}},
     "capped": ["controller 13 is registered"],
+    "clients": "Kafka 4.1.1 refuses clients older than Kafka 2.1",
 }
 VERSIONS = {
     **{"needed": "Qs:3.9", "confirmed": False, "protocol": "3.9", "metadata_version": 0, "before": "3.7"},
-    "capped": [],
+    **{"capped": [], "features": {}},
 }
 
 
@@ -29,6 +30,7 @@ def test_the_first_step_is_shown(harness):
         "    /opt/kafka of b2 leads to kafka-4.1.1 already, and its process runs /opt/kafka-3.9.2",
         "    Kafka 4.1.1 does not know a of b1: set b instead",
         "    Kafka 4.1.1 does not know zookeeper.connect of b1, b2: remove it after the upgrade",
+        "    Kafka 4.1.1 refuses clients older than Kafka 2.1",
         "    controller 13 is registered",
     ]
 
@@ -43,9 +45,12 @@ def test_the_token_of_the_second_step_is_shown_as_it_must_be_typed(harness):
 
 def test_a_confirmed_step_and_a_complete_upgrade_are_shown(harness):
     raised = {**VERSIONS, "confirmed": True, "protocol": "", "metadata_version": 27, "before": "3.9-IV0"}
-    harness.run("upgrade_plan", {"step": "versions", "to": "4.1.1"}, raised)
+    levels = {"group.version": 1, "metadata.version": 27}
+    harness.run("upgrade_plan", {"step": "versions", "to": "4.1.1"}, {**raised, "features": levels})
+    harness.run("upgrade_plan", {"step": "versions", "to": "4.1.1"}, {**raised, "features": {"group.version": 1}})
     harness.run("upgrade_plan", {"step": "versions", "to": "4.1.1"}, {**VERSIONS, "needed": ""})
     assert harness.printed == [
-        "    raise metadata.version from 3.9-IV0 to 4.1-IV1",
+        "    raise metadata.version from 3.9-IV0 to 4.1-IV1, group.version to 1",
+        "    raise group.version to 1",
         "    nothing is left to raise: the upgrade is complete",
     ]

@@ -15,7 +15,13 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import kafka_homes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.kraft_config import PROTOCOL
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features, levels, releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import (
+    feature_changes,
+    features,
+    kafka_releases,
+    levels,
+    releases,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
@@ -191,10 +197,41 @@ def token(cluster_id: str, target: str) -> str:
     return f"{cluster_id}:{releases.format_release(releases.parse_release(target) or ())}"
 
 
+def explain_old_clients(hosts: Mapping[str, Host], target: str) -> str:
+    """Return that the target answers old clients no more, as a sentence; '' where the release that runs answers them
+    neither. Source: KIP-896, which removes the protocols of clients before 2.1."""
+    running = [releases.parse_release(node.version or "") for node in hosts.values() if node.runs]
+    release = releases.parse_release(target) or (0, 0)
+    if release < FIRST_WITHOUT or not any(found is not None and found < FIRST_WITHOUT for found in running):
+        return ""
+    return (
+        f"Kafka {target} refuses clients older than Kafka 2.1, which is not checked. Brokers from 3.7 on count their "
+        "requests, with the client's name and version: kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec"
+    )
+
+
 def level_of_target(target: str, highest_common: int) -> int:
     """Return the metadata.version of a release; of one that the tool does not know, the highest that all nodes
     support."""
     return min(highest_level(target, {}), highest_common) or highest_common
+
+
+def levels_of_target(
+    target: str,
+    finalized: Mapping[str, int],
+    supported: Mapping[str, Mapping[str, features.Range]],
+    static_voters: bool,
+) -> Dict[str, int]:
+    """Return the levels that finish an upgrade, {feature: level} of those that rise: metadata.version, and of a release
+    that the tool knows every other feature as in a new cluster. `supported`: {node: {feature: Range}}."""
+    release = releases.parse_release(target) or (0, 0)
+    known = release in kafka_releases.RELEASES
+    wanted = feature_changes.levels_up_to(releases.format_release(release), finalized, static_voters) if known else {}
+    found = {name: min(level, features.highest_common(name, supported)) for name, level in wanted.items()}
+    found[features.METADATA_VERSION] = level_of_target(
+        target, features.highest_common(features.METADATA_VERSION, supported)
+    )
+    return {name: level for name, level in sorted(found.items()) if level > finalized.get(name, 0)}
 
 
 def highest_level(target: str, announced: levels.Announced) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range
 
 MV = "metadata.version"
 
@@ -210,3 +211,23 @@ def test_metadata_version_of_the_target():
     assert upgrade.level_of_target("4.1.1", 28) == 27 and upgrade.level_of_target("3.9.2", 21) == 21
     assert upgrade.level_of_target("4.3.0", 33) == 30
     assert upgrade.level_of_target("4.9.0", 50) == 50, "of a later release, what every node supports"
+
+
+def test_the_features_of_the_target():
+    kraft, group, metadata = "kraft.version", "group.version", "metadata.version"
+    of_41 = {metadata: Range(7, 27), group: Range(0, 1), kraft: Range(0, 1), "transaction.version": Range(0, 2)}
+    nodes = {"broker 1": of_41, "controller 2": of_41}
+    due = upgrade.levels_of_target("4.1.1", {metadata: 21}, nodes, True)
+    assert due == {group: 1, metadata: 27, "transaction.version": 2}, "none that a node does not know"
+    assert upgrade.levels_of_target("4.1.1", {**due}, nodes, True) == {}
+    assert upgrade.levels_of_target("4.1.1", {metadata: 27}, nodes, True) == {group: 1, "transaction.version": 2}
+    assert upgrade.levels_of_target("3.9.2", {metadata: 20}, {"broker 1": {metadata: Range(1, 21)}}, True) == {
+        metadata: 21
+    }
+    assert upgrade.levels_of_target("4.9.0", {metadata: 25}, nodes, True) == {metadata: 27}, "a release that is unknown"
+
+
+def test_old_clients_are_named_where_the_release_refuses_them_first():
+    assert "older than Kafka 2.1" in upgrade.explain_old_clients(cluster("3.9.2", "3.9.2", ""), "4.1.1")
+    assert upgrade.explain_old_clients(cluster("4.0.0", "4.0.0", ""), "4.1.1") == ""
+    assert upgrade.explain_old_clients(cluster("3.8.1", "3.8.1", ""), "3.9.2") == ""
