@@ -181,18 +181,18 @@ epoch:
   description: The epoch of the finalized features.
   type: int
   returned: success
-  sample: 337
+  sample: 60
 one_way:
   description: What of the change nothing takes back, or may not be taken back, as sentences.
   type: list
   elements: str
   returned: success
-  sample: ["metadata.version rises from 3.9-IV0 to 4.0-IV3, past levels that changed the metadata: 4.0-IV1 (23)"]
+  sample: ["metadata.version rises from 3.9-IV0 to 4.1-IV1, past levels that changed the metadata: 4.0-IV1 (23)"]
 token:
   description: The token that accepts RV(one_way), empty where there is nothing to accept.
   type: str
   returned: success
-  sample: "Qs7KfZk2TIK1n0nQ5Qm3Tw:5d1f0c"
+  sample: Qs7KfZk2TIK1n0nQ5Qm3Tw:fb1592
 notes:
   description: What clients meet where a feature goes down, as sentences.
   type: list
@@ -208,7 +208,7 @@ waited_s:
   description: How long it took until every node served the levels, in seconds.
   type: float
   returned: success
-  sample: 0.569
+  sample: 0.281
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_update, features
@@ -265,10 +265,9 @@ def update_features(module, admin, connections):
     bootstrap = ",".join(map(str, connections.bootstrap))
     needs = features.explain_denied("Alter", admin, connections.client, connections.controller_client, bootstrap)
     refused = find_refusal(given, found, changes, downgrade)
-    if refused and found["quorum_denied"]:
-        refused = f"{refused}. {needs}"
     if refused:
-        module.fail_json(msg=f"Nothing was changed: {refused}", results=[])
+        why = f"{refused}. Nothing was changed"
+        module.fail_json(msg=f"{why}. {needs}" if found["quorum_denied"] else why, results=[])
     one_way = feature_changes.find_one_way(changes, downgrade == "unsafe")
     needed = feature_changes.token(admin.cluster_id, one_way) if one_way else ""
     if one_way and given["token"] not in (None, needed) and not module.check_mode:

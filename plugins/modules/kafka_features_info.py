@@ -73,7 +73,7 @@ cluster_id:
   description: The id of the cluster, null where only controllers answer that cannot report it.
   type: str
   returned: success
-  sample: phUKKf3TSny1o9Yap379dw
+  sample: Qs7KfZk2TIK1n0nQ5Qm3Tw
 mode:
   description: V(zookeeper), V(migration), V(kraft) or V(unknown).
   type: str
@@ -95,7 +95,7 @@ epoch:
   description: The epoch of the finalized features, -1 if they are unknown.
   type: int
   returned: success
-  sample: 398
+  sample: 47
 highest_common:
   description: The highest level of each feature that every node supports, with its name.
   type: dict
@@ -109,27 +109,29 @@ nodes:
   type: dict
   returned: success
   sample:
-    broker 1 at 127.0.0.1:35247:
+    broker 1 at 127.0.0.1:45461:
       role: broker
       id: 1
-      address: 127.0.0.1:35247
+      address: 127.0.0.1:45461
       supported: {kraft.version: [0, 1], metadata.version: [1, 21]}
       finalized: {metadata.version: 21}
       finalized_minimum: {metadata.version: 21}
-      epoch: 398
+      epoch: 47
 held_back:
   description:
     - The nodes that hold a feature back, because another node supports a higher level, each with its highest level. A
-      node that does not know the feature has 0.
+      node that does not know the feature has 0. Empty while a broker may run in ZooKeeper mode.
   type: dict
   returned: success
-  sample: {metadata.version: {"broker 2 at 127.0.0.1:35248": 19}}
+  sample: {}
 lagging:
-  description: The nodes that answer and do not serve the finalized levels, and what they serve.
+  description:
+    - The nodes that answer and do not serve the finalized levels, and what they serve. Empty while a broker may run in
+      ZooKeeper mode.
   type: list
   elements: str
   returned: success
-  sample: ["broker 2 at 127.0.0.1:35248 serves metadata.version 20 at epoch 292"]
+  sample: []
 quorum_error:
   description: Why no node could describe the quorum, which names the controllers; null where one could.
   type: str
@@ -194,7 +196,7 @@ def main():
         clients = connections.client, connections.controller_client
         found = features.collect(admin, *clients, more, connections.timeout)
         stored = read_feature(connections) if found["mode"] == "zookeeper" else None
-        supported = features.supported_ranges(found)
+        supported, of_kraft = features.supported_ranges(found), found["mode"] == "kraft"
         names = sorted({name for node in supported.values() for name in node})
         minimum = found.pop("finalized_minimum")
         notes = core_features.notes(found["mode"], found["static_voters"], stored)
@@ -211,8 +213,9 @@ def main():
             "highest_common": {
                 name: core_features.format_level(name, core_features.highest_common(name, supported)) for name in names
             },
-            "held_back": feature_changes.find_held_back(supported),
-            "lagging": list(core_features.find_lagging(found["nodes"], found["finalized"])),
+            # In ZooKeeper mode a broker has no features, also while controllers have some
+            "held_back": feature_changes.find_held_back(supported) if of_kraft else {},
+            "lagging": list(core_features.find_lagging(found["nodes"], found["finalized"])) if of_kraft else [],
             "zookeeper_feature": stored,
             "notes": notes,
         }

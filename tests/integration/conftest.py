@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Seconds of the files that take longer than half a minute, alone on two cores
 SECONDS = {
+    "test_features_playbook.py": 320,
     "test_reassign_playbook.py": 201,
     "test_mistakes.py": 175,
     "test_canary_clients.py": 161,
@@ -17,6 +18,7 @@ SECONDS = {
     "test_zookeeper_files.py": 110,
     "test_canary_verdicts.py": 103,
     "test_slow_start.py": 100,
+    "test_feature_changes.py": 95,
     "test_zk_restore.py": 86,
     "test_metadata_log_against_kafka.py": 72,
     "test_metadata_snapshot.py": 70,
@@ -28,6 +30,7 @@ SECONDS = {
     "test_canary_producers.py": 38,
     "test_kafka_wire.py": 37,
     "test_admission.py": 37,
+    "test_kafka_features.py": 37,
     "test_generated_ids.py": 33,
     "test_logins.py": 30,
 }

@@ -215,7 +215,7 @@ def test_through_a_controller_where_no_broker_lives():
         # Every controller is asked, and the leader alone makes the change, whichever is named first
         controllers[0].kill()
         refused = admin_bed.run("kafka_features", **at, downgrade_to="3.7")
-        assert refused["failed"] and f"controller 101 at {addresses[0]}" in refused["msg"], refused
+        assert refused["failed"] and str(addresses[0]) in refused["msg"], refused
 
 
 def test_a_controller_that_is_elected_anew():

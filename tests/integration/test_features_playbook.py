@@ -46,6 +46,14 @@ def mixed(name, monkeypatch):
         yield controller, brokers, Runs(home, controller, brokers, "features")
 
 
+def of_kafka_4(home, controller, brokers):
+    """Return runs over nodes of 4.1.1, whose version shows that they know no migration."""
+    runs = Runs(home, controller, brokers, "features")
+    runs.groups["all"]["vars"]["quorumshift_kafka_home"] = str(servers.libs_of("4.1.1").parent)
+    runs.write()
+    return runs
+
+
 def level(brokers):
     found = admin_bed.run("kafka_features_info", bootstrap_servers=[str(broker.address) for broker in brokers])
     return found["finalized"][MV]["level"]
@@ -141,3 +149,61 @@ def test_a_broker_that_a_raised_level_locks_out_says_why(monkeypatch):
         reason = own_log.read_last_error(str(older.log), state)
         assert "No MetadataVersion with metadata version 21" in reason, reason
         assert len(features()["nodes"]) == 2
+
+
+def test_an_emergency_downgrade_while_no_broker_lives(monkeypatch):
+    """The brokers of the earlier release cannot start with the levels, and the later ones are stopped already."""
+    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of("4.1.1")))
+    with servers.workdir("features-emergency") as home, contextlib.ExitStack() as stack:
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        admin_bed.ready([broker])
+        runs = of_kafka_4(home, controller, [broker])
+        raised = runs.run(features_levels={"share.version": 1}, features_apply=True)
+        assert raised[0] == 0 and "add share.version: not finalized -> 1" in raised[1], raised[1]
+        broker.stop()
+        at = {"bootstrap_servers": [str(broker.address)], "controllers": [str(address)]}
+        servers.wait_for(lambda: admin_bed.run("kafka_features_info", **at)["alive"] == [], 60, "no broker to live")
+
+        code, said = runs.run()
+        assert code == 0 and f"controller 3000 at {address}" in said and "broker 1" not in said, said
+        code, said = runs.run(features_downgrade_to="4.0", features_apply=True)
+        assert code == 0, said
+        found = admin_bed.run("kafka_features_info", **at)
+        assert found["finalized"][MV]["level"] == 25 and "share.version" not in found["finalized"], found
+        assert "delete share.version: 1 -> deleted" in said and "their consumers" in said
+        # Down to 3.9 there is no way: the playbook names the levels, and changes nothing
+        code, said = runs.run(features_downgrade_to="3.9", features_apply=True)
+        assert code == 2 and "4.0-IV1 (23)" in said and "QS-ADMIN-010" in said, said
+        # What nothing takes back needs its token
+        back = {"features_upgrade_to": "4.1", "features_apply": True}
+        code, said = runs.run(**back)
+        assert code == 2 and "what they support: broker 1" in said, "no level rises while a broker is down"
+        broker.start()
+        admin_bed.ready([broker])
+        code, said = runs.run(**back)
+        assert code == 0 and "nothing takes this back" not in said, "from 25 to 27 no level changed the metadata"
+
+
+def test_the_token_of_what_nothing_takes_back(monkeypatch):
+    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of("4.1.1")))
+    with servers.workdir("features-token") as home, contextlib.ExitStack() as stack:
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters, release="3.9"))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        admin_bed.ready([broker])
+        runs = of_kafka_4(home, controller, [broker])
+        wanted = {"features_upgrade_to": "4.1"}
+        code, said = runs.run(**wanted)
+        assert code == 0 and "nothing takes this back: metadata.version rises from 3.9-IV0 to 4.1-IV1" in said, said
+        token = re.search(r"features_apply=true -e features_confirm=(\S+)", said)[1]
+        assert token.startswith(f"{servers.CLUSTER_ID}:")
+        for wrong in ("", f"{servers.CLUSTER_ID}:ffffff"):
+            code, said = runs.run(**wanted, features_apply=True, features_confirm=wrong)
+            assert code == 2 and f"-e features_confirm={token}" in said and level([broker]) == 21, said
+        assert runs.locks() == {} or all(lock["closed"] for lock in runs.locks().values())
+        code, said = runs.run(**wanted, features_apply=True, features_confirm=token)
+        assert code == 0 and level([broker]) == 27, said

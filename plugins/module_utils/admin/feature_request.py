@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Send UpdateFeatures (KIP-584, KIP-778) to one server, and tell what was refused from what may have been made."""
+"""Send UpdateFeatures (KIP-584, KIP-778) to one server; distinguish a refusal from a change that may have been made."""
 
 from __future__ import annotations
 

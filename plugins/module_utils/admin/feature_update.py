@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 UNANSWERED = "unanswered"
-"""Stands for the name of an error where no answer came."""
+"""In place of the name of an error, where no answer came."""
 _POLL_S = 0.2
 
 

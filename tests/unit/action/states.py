@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen, screen
 
 from tests.unit.core import recorded
 
@@ -29,6 +29,7 @@ def state(name, **more):
         "unfinished": [],
         "left_registered": [],
         "quorum": facts["quorum"],
+        "features": feature_screen.summary(facts),
         **more,
     }
 

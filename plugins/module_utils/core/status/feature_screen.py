@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from typing import Any, Dict, List, Mapping, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes, features, releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range, name_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
@@ -51,7 +52,7 @@ def render(found: Mapping[str, Any]) -> List[str]:
         )
     errors = [f"! {name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node]
     lines = [head, *_table(rows), "", *_table(nodes), *(f"  {text}" for text in errors)]
-    if found["quorum_error"]:
+    if found["quorum_error"] and found["mode"] != "zookeeper":
         lines.append(f"  ! the quorum could not be described: {found['quorum_error']}")
     if found["voters_unknown"]:
         lines.append(f"  ! controllers whose address is unknown: {', '.join(map(str, found['voters_unknown']))}")
@@ -85,7 +86,11 @@ def summary(facts: ClusterFacts) -> Dict[str, Any]:
     """Return the features as `status` shows them: {finalized, epoch, lagging: what hosts serve instead, highest_common:
     {feature: level}, held_back: {feature: {host: its highest level}}}; {} where no node names a finalized feature, as
     in ZooKeeper mode. `facts`: of probes.cluster.cluster.collect."""
-    nodes: Dict[str, Any] = {host: node["features"] for host, node in facts["nodes"].items() if node.get("features")}
+    nodes: Dict[str, Any] = {
+        host: node["features"]
+        for host, node in facts["nodes"].items()
+        if node.get("features") and not str(node.get("running")).startswith(phase.ZK)  # such a broker has none
+    }
     newest = max(nodes.values(), key=lambda node: node["epoch"], default=None)
     if newest is None or not newest["finalized"]:
         return {}

@@ -220,6 +220,8 @@ CASES = [
     (inventory({"reassign_drain": -3}), "reassign_drain: -3 is out of range", "from 0 to"),
     (inventory({"reassign_add": "4;5"}), "reassign_add: '4;5' is no broker id", "least_loaded"),
     (inventory({"upgrade_to": "3.9"}), "upgrade_to: '3.9' is no version", "3.9.1"),
+    (inventory({"features_upgrade_to": "4"}), "features_upgrade_to: '4' is no release", "4.1"),
+    (inventory({"features_downgrade_to": "4.1-IV0"}), "features_downgrade_to: '4.1-IV0' is no release", "4.1"),
     (inventory({"quorumshift_state_dir": "state"}), "quorumshift_state_dir: 'state' is no absolute path", "with /"),
     (
         inventory({"quorumshift_controller_config": {"super.users": ["User:a"]}}),
@@ -280,6 +282,7 @@ RIGHT = [
     {"quorumshift_state_dir": "~kafka/state", "quorumshift_artifacts_dir": "artifacts", "restart_pause_file": "pause"},
     {"quorumshift_controller_config": {"num.io.threads": 8, "a": True, "b": 1.5, "c": ""}},
     {"quorumshift_waive": {"QS-CHECK-002": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
+    {"features_upgrade_to": "4.1", "features_downgrade_to": "8.0.0-ccs"},
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback_readiness
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen, screen
 
 from tests.unit.core import recorded
 from tests.unit.core.migration.test_phase import RECORDED
@@ -28,6 +28,7 @@ def state(facts, soak_s=0.0):
         "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
         "nodes": screen.node_lines(facts),
         "quorum": facts["quorum"],
+        "features": feature_screen.summary(facts),
         "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
     }
 
