@@ -75,12 +75,15 @@ class Updater:
             return self.await_levels({update.feature: update.after for update in changes}, epoch, True)
         if not made:
             self._require_accepted(changes, error, errors)
-        served = self.await_levels({update.feature: update.after for update in made}, epoch, True)
+        try:
+            served = self.await_levels({update.feature: update.after for update in made}, epoch, True).found
+            now = f"Every node serves {_format_levels(changes, served['finalized'])} at epoch {served['epoch']}"
+        except NotUpdated as late:
+            now = str(late)
         refused = [f"{name}: {failure}" for name, failure in sorted(errors.items()) if failure]
         raise NotUpdated(
             f"the controller made a part of the change. Made: {_format(made, 'after')}. Refused: {'; '.join(refused)}. "
-            f"Every node serves {_format_levels(changes, served.found['finalized'])} at epoch "
-            f"{served.found['epoch']}. Correct what was refused, then run again (QS-ADMIN-013)",
+            f"{now}. Correct what was refused, then run again (QS-ADMIN-013)",
             _names(changes, errors),
             changed=True,
         )

@@ -126,14 +126,15 @@ def _is_denied(outcome: Quorum | WireError) -> bool:
 
 
 def _find_alive(quorum: Quorum | None) -> List[int]:
-    """Return the ids of observers that fetched the metadata log a moment ago, by the clock of the quorum's leader."""
+    """Return the ids of observers that fetched the metadata log a moment ago by the clock of the quorum's leader, or for
+    which that is not known."""
     if quorum is None:
         return []
     now = max((replica.last_fetch_timestamp for replica in quorum.voters), default=-1)
     return sorted(
         observer.id
         for observer in quorum.observers
-        if observer.last_fetch_timestamp >= 0 and now - observer.last_fetch_timestamp < _ALIVE_MS
+        if observer.last_fetch_timestamp < 0 or now - observer.last_fetch_timestamp < _ALIVE_MS
     )
 
 
@@ -161,7 +162,7 @@ def explain_denied(
     """Return which ACL the principal of a refused request needs, as a command. `bootstrap`: addresses of brokers."""
     used = client if admin.brokers else controller_client
     principal = f"User:{used.username}" if used.sasl else "" if used.tls else "User:ANONYMOUS"
-    return core_features.explain_denied(operation, principal, bootstrap)
+    return core_features.explain_denied(operation, principal, bootstrap, bool(admin.brokers))
 
 
 def supported_ranges(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:

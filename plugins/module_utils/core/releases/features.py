@@ -259,11 +259,17 @@ def find_missing(nodes: Mapping[str, Mapping[str, Any]], expected: Mapping[str, 
     )
 
 
-def explain_denied(operation: str, principal: str, bootstrap: str) -> str:
+def explain_denied(operation: str, principal: str, bootstrap: str, brokers: bool) -> str:
     """Return which ACL a refused request needs, as a command. `principal`: User:NAME, '' if it is unknown;
-    `bootstrap`: addresses of brokers."""
+    `bootstrap`: addresses of brokers; `brokers`: whether one lives, without which Kafka 3.9 changes no ACL."""
     named = principal or "User:PRINCIPAL"
     what = "" if principal else "PRINCIPAL is the subject of the client's certificate. "
+    if not brokers:
+        return (
+            f"The principal {named} of controller_client has no {operation} on the cluster. {what}No broker lives, so "
+            "no ACL can be changed. Give controller_client a principal that may do it, such as that of the "
+            "controllers (QS-ADMIN-012)"
+        )
     return (
         f"The principal {named} has no {operation} on the cluster. {what}Grant it, as a principal that may: "
         f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "

@@ -178,10 +178,15 @@ def test_no_level_rises_while_a_node_is_down(expected, missing):
 
 
 def test_the_acl_that_a_principal_needs():
-    said = features.explain_denied("Alter", "User:a b", "b1:9092,b2:9092")
+    said = features.explain_denied("Alter", "User:a b", "b1:9092,b2:9092", True)
     assert "--bootstrap-server b1:9092,b2:9092" in said
     assert said.endswith("--allow-principal 'User:a b' --operation Alter --cluster (QS-ADMIN-012)")
-    assert "PRINCIPAL is the subject of" in features.explain_denied("Alter", "", "b1:9092")
+    assert "PRINCIPAL is the subject of" in features.explain_denied("Alter", "", "b1:9092", True)
+
+
+def test_without_a_broker_no_acl_can_be_changed():
+    said = features.explain_denied("Alter", "User:CN=probe", "b1:9092", False)
+    assert "kafka-acls" not in said and "such as that of the controllers" in said
 
 
 def test_who_lags():
