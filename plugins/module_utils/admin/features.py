@@ -126,8 +126,10 @@ def _is_denied(outcome: Quorum | WireError) -> bool:
 
 
 def _find_alive(quorum: Quorum | None) -> List[int]:
-    """Return the ids of observers that fetched the metadata log a moment ago by the clock of the quorum's leader, or for
-    which that is not known."""
+    """Return the ids of observers that fetched the metadata log a moment ago by the clock of the quorum's leader.
+
+    One whose time is not known counts as well.
+    """
     if quorum is None:
         return []
     now = max((replica.last_fetch_timestamp for replica in quorum.voters), default=-1)
