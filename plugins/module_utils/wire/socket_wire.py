@@ -80,6 +80,11 @@ class Wire:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
+    @property
+    def local(self) -> tuple[str, int]:
+        """The IP address and port of this end."""
+        return self._socket.getsockname()[:2]
+
     def close(self) -> None:
         """Close the connection without waiting for the server."""
         with contextlib.suppress(OSError):

@@ -44,6 +44,7 @@ __all__ = [
     "ZkConnection",
     "ZkError",
     "four_letter",
+    "four_letter_from",
     "read_znodes",
 ]
 
@@ -298,7 +299,15 @@ def four_letter(address: HostPort, word: str, timeout: float = 5.0, context: Any
     `context` is an SSLContext for a secureClientPort. Raises NotServing, ProtocolError if the server's
     4lw.commands.whitelist forbids the word, Unreachable, TlsError.
     """
+    return four_letter_from(address, word, timeout, context)[0]
+
+
+def four_letter_from(
+    address: HostPort, word: str, timeout: float = 5.0, context: Any = None
+) -> Tuple[str, Tuple[str, int]]:
+    """Return the same, and the local (IP address, port) from which it was asked: `cons` lists that connection too."""
     with Wire(HostPort(*address), Deadline(timeout), context) as wire:
+        local = wire.local
         wire.send(word.encode(), f"the answer to {word}")
         chunks: List[bytes] = []
         while True:
@@ -311,7 +320,7 @@ def four_letter(address: HostPort, word: str, timeout: float = 5.0, context: Any
         raise NotServing(wire.address)
     if "is not in the whitelist" in answer:
         raise ProtocolError(wire.address, f"{word} is not in the server's 4lw.commands.whitelist (QS-CONNECT-005)")
-    return answer
+    return answer, local
 
 
 def _receive_packet(wire: Wire) -> bytes:

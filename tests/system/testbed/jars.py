@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.system.testbed.layout import LIBS, TESTBED, TestbedError, digest_of, release_libs
+from tests.system.testbed.layout import ADMIN_SERVER_LIBS, LIBS, TESTBED, TestbedError, digest_of, release_libs
 
 _COMPLETE = ".complete"
 
@@ -27,6 +27,13 @@ def resolve_release(version: str) -> bool:
         known = ", ".join(sorted(directory.name for directory in pom.parents[1].iterdir()))
         raise TestbedError(f"the testbed has no jars of Kafka {version}. It has those of {known}")
     return _resolve(pom, release_libs(version))
+
+
+def resolve_admin_server() -> Path:
+    """Fill ADMIN_SERVER_LIBS unless it is complete, and return it: a server with these jars starts its AdminServer.
+    Raise TestbedError."""
+    _resolve(TESTBED / "admin_server" / "pom.xml", ADMIN_SERVER_LIBS)
+    return ADMIN_SERVER_LIBS
 
 
 def _resolve(pom: Path, libs: Path) -> bool:

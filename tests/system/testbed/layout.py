@@ -18,6 +18,7 @@ TESTBED = Path(__file__).resolve().parent
 ROOT = TESTBED.parents[2]
 BUILD = ROOT / ".build"
 LIBS = BUILD / "kafka" / "libs"
+ADMIN_SERVER_LIBS = BUILD / "kafka" / "admin-server"
 CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);

@@ -50,6 +50,12 @@ def collect_creators(servers: Iterable[HostPort], security: ZkSecurity | None, t
         return dict(zip(map(str, targets), pool.map(creator, targets)))
 
 
+def parse_mode(answer: str) -> tuple[str | None, int | None]:
+    """Return mode and last zxid of a server in its answer to `srvr`, None for what is missing."""
+    mode, zxid = _MODE.search(answer), _ZXID.search(answer)
+    return mode and mode[1], int(zxid[1], 16) if zxid else None
+
+
 def _status(server: HostPort, context: Any, timeout: float) -> dict:
     status: dict = {"version": None, "mode": None, "latency_ms": None, "zxid": None, "error": None}
     try:
@@ -58,11 +64,12 @@ def _status(server: HostPort, context: Any, timeout: float) -> dict:
         return status
     except WireError as error:
         return {**status, "error": str(error)}
-    version, mode, latency, zxid = (pattern.search(answer) for pattern in (_VERSION, _MODE, _LATENCY, _ZXID))
+    version, latency = _VERSION.search(answer), _LATENCY.search(answer)
+    mode, zxid = parse_mode(answer)
     return {
         **status,
         "version": [int(number) for number in version.groups()] if version else None,
-        "mode": mode and mode[1],
-        "zxid": int(zxid[1], 16) if zxid else None,
+        "mode": mode,
+        "zxid": zxid,
         "latency_ms": [float(number) for number in latency.groups()] if latency else None,
     }
