@@ -11,7 +11,7 @@ short_description: Show who uses a ZooKeeper ensemble, or prove that nothing doe
 version_added: 0.1.0
 description:
   - Asks each server for its connections with the four letter word C(cons), and the leader for all sessions with
-    C(dump). Where a server does not allow a word, or has a second client port, it asks the server's AdminServer.
+    C(dump). Where a server allows neither, or has a second client port, it asks the server's AdminServer.
   - Each client has an address, a kind, its session, its last operation, and the ephemeral znodes that it owns. It also
     lists the parts of the tree that are not Kafka's.
   - With O(state=unused) it reads twice, O(interval_s) apart. It fails if one reading has a client, if the ensemble's
@@ -47,8 +47,7 @@ options:
     default: []
   stopped:
     description:
-      - Servers of O(zookeeper_connect) that are stopped for good, with the id of each, as C({"z1:2181": 1}). They are
-        not asked.
+      - The id of each server of O(zookeeper_connect) that is stopped for good, by V(host:port). It is not asked.
     type: dict
     default: {}
   cluster_id:
@@ -221,7 +220,8 @@ def run(given, security):
 
 
 def check_stopped(stopped, connect):
-    """Return {server: its id} of those that are stopped. Raises AddressError for one that the connect string does not have."""
+    """Return {server: its id} of those that are stopped. Raises AddressError for one that is not in the connect
+    string."""
     known = {str(server) for server in connect.servers}
     strange = sorted(set(stopped) - known)
     if strange:
@@ -325,7 +325,9 @@ def conclude(given, readings, tree, findings):
             for name, server in reading.servers.items()
         },
         "others": [dict(other._asdict()) for other in tree["others"]],
-        "findings": [{"seen": finding.seen, "do": finding.do} for finding in [*findings, *used]],
+        "findings": [
+            {"seen": message_ids.move_to_end(finding.seen), "do": finding.do} for finding in [*findings, *used]
+        ],
         "lines": core.table(clients),
     }
 

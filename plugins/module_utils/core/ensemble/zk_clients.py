@@ -410,11 +410,11 @@ def check_unused(
 _ADVICE = {
     BROKER: "find the process on the broker's host with `ss -tnp`. A broker in KRaft mode does not use ZooKeeper: "
     "remove zookeeper.connect from its configuration, and stop tools that use it",
-    CONTROLLER: "find the process on the controller's host with `ss -tnp`. After the finalization a controller does not "
-    "use ZooKeeper: restart it if it still does",
+    CONTROLLER: "find the process on the controller's host with `ss -tnp`. After the finalization a controller does "
+    "not use ZooKeeper: restart it if it still does",
     ZOOKEEPER: "find the process on that host with `ss -tnp`: a shell, or a monitoring agent",
-    UNKNOWN: "find the process on its host with `ss -tnp`, and give it the brokers' address in place of ZooKeeper's: an "
-    "old consumer, a tool with --zookeeper, Kafka Connect, monitoring, or another product",
+    UNKNOWN: "find the process on its host with `ss -tnp`, and give it the brokers' address in place of ZooKeeper's: "
+    "an old consumer, a tool with --zookeeper, Kafka Connect, monitoring, or another product",
 }
 
 

@@ -15,7 +15,7 @@ import socket
 import struct
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
-_ESTABLISHED = "01"
+_ESTABLISHED, _LISTEN = "01", "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _MAPPED = "::ffff:"
 Address = Tuple[str, int]
@@ -45,6 +45,18 @@ def find_connections(addresses: Iterable[Address]) -> List[Connection]:
     return [Connection(remote, uid, tuple(sorted(owners.get(inode, ())))) for remote, uid, inode in found]
 
 
+def find_connected(ports: Iterable[int]) -> Set[str]:
+    """Return the IP addresses with an established connection to one of these ports of this host."""
+    wanted = set(ports)
+    return {remote[0] for local, remote in _list_ends(_ESTABLISHED) if local[1] in wanted}
+
+
+def is_listening(ports: Iterable[int]) -> bool:
+    """Return whether a process of this host listens on one of these ports."""
+    wanted = set(ports)
+    return any(local[1] in wanted for local, _remote in _list_ends(_LISTEN))
+
+
 def resolve(host: str, port: int) -> List[Address]:
     """Return the (IP address, port) of a host in both families. Raises OSError."""
     answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -52,14 +64,25 @@ def resolve(host: str, port: int) -> List[Address]:
 
 
 def _list_established() -> Iterator[Tuple[Address, int, str]]:
+    for fields, family in _list_rows(_ESTABLISHED):
+        yield _address(fields[2], family), int(fields[7]), fields[9]
+
+
+def _list_ends(state: str) -> Iterator[Tuple[Address, Address]]:
+    """Yield (local, remote) of the connections in a state."""
+    for fields, family in _list_rows(state):
+        yield _address(fields[1], family), _address(fields[2], family)
+
+
+def _list_rows(state: str) -> Iterator[Tuple[List[str], int]]:
     for path, family in (("/proc/net/tcp", socket.AF_INET), ("/proc/net/tcp6", socket.AF_INET6)):
         try:
             with open(path, encoding="ascii") as lines:
                 next(lines, None)
                 for line in lines:
                     fields = line.split()
-                    if fields[3] == _ESTABLISHED:
-                        yield _address(fields[2], family), int(fields[7]), fields[9]
+                    if fields[3] == state:
+                        yield fields, family
         except FileNotFoundError:  # a kernel without IPv6
             continue
 

@@ -57,7 +57,7 @@ class Asked:
     def command(self, server: HostPort, command: str) -> Dict[str, Any]:
         """Return an AdminServer's answer to a command. Raises AdminServerError."""
         if not self.admin_port:
-            raise AdminServerError("no AdminServer was asked")
+            raise AdminServerError("no AdminServer was asked (QS-ZKSTOP-002)")
         where = f"the AdminServer at {HostPort(server.host, self.admin_port)}"
         connection = http.client.HTTPConnection(server.host, self.admin_port, timeout=self.timeout)
         try:
@@ -65,16 +65,19 @@ class Asked:
             answer = connection.getresponse()
             body = answer.read(_LARGEST_ANSWER)
             if answer.status != http.client.OK:
-                raise AdminServerError(f"{where} answers {command} with status {answer.status}")
+                raise AdminServerError(f"{where} answers {command} with status {answer.status} (QS-ZKSTOP-002)")
             found = json.loads(body)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise AdminServerError(f"{where} gives no answer to {command}: {error or type(error).__name__}") from None
+            why = str(error) or type(error).__name__
+            raise AdminServerError(f"{where} gives no answer to {command}: {why} (QS-ZKSTOP-002)") from None
         finally:
             connection.close()
         if not isinstance(found, dict) or found.get("command") != command:
-            raise AdminServerError(f"what answers at {HostPort(server.host, self.admin_port)} is no AdminServer")
+            raise AdminServerError(
+                f"what answers at {HostPort(server.host, self.admin_port)} is no AdminServer (QS-ZKSTOP-002)"
+            )
         if found.get("error"):
-            raise AdminServerError(f"{where} answers {command} with: {found['error']}")
+            raise AdminServerError(f"{where} answers {command} with: {found['error']} (QS-ZKSTOP-002)")
         return found
 
     def own_command(self, server: HostPort, command: str) -> Dict[str, Any]:
@@ -85,7 +88,7 @@ class Asked:
         if server.port not in ports:
             raise AdminServerError(
                 f"the AdminServer at {HostPort(server.host, self.admin_port)} is of the server with client port "
-                f"{ports[0]}, not of {server}"
+                f"{ports[0]}, not of {server} (QS-ZKSTOP-002)"
             )
         return self.command(server, command)
 
@@ -159,7 +162,8 @@ def _read_by_admin_server(server: HostPort, asked: Asked, known: Server) -> Serv
         stats = asked.command(server, "stats").get("server_stats") or {}
         zxid = stats.get("last_processed_zxid")
     except (AttributeError, KeyError, TypeError) as error:
-        raise AdminServerError(f"its answer cannot be read: {type(error).__name__} {error}") from None
+        why = f"{type(error).__name__} {error}"
+        raise AdminServerError(f"its answer cannot be read: {why} (QS-ZKSTOP-002)") from None
     return known._replace(
         mode=known.mode or stats.get("server_state"),
         zxid=known.zxid if known.zxid is not None else zxid,

@@ -44,6 +44,12 @@ def read_arguments(config: str) -> list[str]:
     )
 
 
+def find_pids(config: str) -> list[str]:
+    """Return the processes of servers on this host that were started with a configuration file."""
+    path = os.path.realpath(config)
+    return [pid for pid, found, _arguments in _running() if os.path.realpath(_absolute(pid, found)) == path]
+
+
 def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, str]:
     """Return the settings that count of a server, from its zoo.cfg and its JVM's arguments: names as in zoo.cfg.
 

@@ -53,7 +53,7 @@ def collect_creators(servers: Iterable[HostPort], security: ZkSecurity | None, t
 def parse_mode(answer: str) -> tuple[str | None, int | None]:
     """Return mode and last zxid of a server in its answer to `srvr`, None for what is missing."""
     mode, zxid = _MODE.search(answer), _ZXID.search(answer)
-    return mode and mode[1], int(zxid[1], 16) if zxid else None
+    return mode[1] if mode else None, int(zxid[1], 16) if zxid else None
 
 
 def _status(server: HostPort, context: Any, timeout: float) -> dict:
