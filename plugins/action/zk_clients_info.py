@@ -34,7 +34,8 @@ class ActionModule(QuorumshiftAction):
 def shown(result):
     """Return the lines that show who uses ZooKeeper."""
     lines, others = result["lines"], [other["path"] for other in result["others"]]
-    yield f"{len(lines)} addresses use ZooKeeper" if lines else "no client of ZooKeeper was found"
+    many = f"{len(lines)} addresses use" if len(lines) != 1 else "1 address uses"
+    yield f"{many} ZooKeeper" if lines else "no client of ZooKeeper was found"
     for line in lines[:MOST]:
         yield f"  {line}"
     if len(lines) > MOST:

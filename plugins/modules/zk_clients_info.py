@@ -235,7 +235,10 @@ def read_first(given, security, connect, stopped, asked):
     """Return the first reading, and what a session shows: the tree, the ensemble's members, the servers' ids. The
     session ends before the reading."""
     left = [server for server in connect.servers if str(server) not in stopped]
-    tree = {"findings": [], "others": [], "members": [], "creators": {}}
+    tree = {"findings": [], "others": [], "members": [], "creators": dict(stopped)}
+    if stopped and 2 * len(left) <= len(connect.servers):
+        # The others serve no session any more, or will not in a moment. The tree was read before the first stop.
+        return read_clients(given, connect, stopped, asked, ()), tree
     own = ()
     try:
         root = addresses.ZkConnect(tuple(left), "")
@@ -253,11 +256,8 @@ def read_first(given, security, connect, stopped, asked):
         )
     # Without a login: a server names itself in the id of any session
     asked_ids = zk_servers.collect_creators(left, ZkSecurity(tls=security.tls), given["timeout"])
-    tree["creators"] = {**asked_ids, **stopped}
-    first = read_clients(given, connect, stopped, asked, own)
-    if stopped and not any(server.serves and not server.is_stopped for server in first["reading"].servers.values()):
-        tree["findings"] = []  # so many are stopped that the others serve no session
-    return first, tree
+    tree["creators"].update(asked_ids)
+    return read_clients(given, connect, stopped, asked, own), tree
 
 
 def check_cluster(given, client, chroot, findings):

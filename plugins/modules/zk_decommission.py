@@ -221,7 +221,7 @@ def planned(given, _check_mode):
     connect = addresses.parse_zookeeper_connect(given["zookeeper_connect"])
     hosts, servers = given["hosts"], [str(server) for server in connect.servers]
     found = [
-        *decommission.check_cluster(given["phase"], given["nodes"]),
+        *decommission.check_cluster(given["phase"], given["nodes"], given["cluster_id"]),
         *decommission.check_hosts(hosts, servers),
     ]
     if found:

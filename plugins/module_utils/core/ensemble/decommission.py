@@ -26,8 +26,10 @@ _ORDER = {"observer": 0, "follower": 1, "leader": 2, "standalone": 2}
 _OF_ZOOKEEPER = ("zookeeper.connect", "zookeeper.metadata.migration.enable")
 
 
-def check_cluster(now: str, nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield why the cluster still needs ZooKeeper. `now`: its phase; `nodes`: the facts of brokers and controllers."""
+def check_cluster(now: str, nodes: Mapping[str, Mapping[str, Any]], cluster_id: str) -> Iterator[Finding]:
+    """Yield why the cluster still needs ZooKeeper, or is another one. `now`: its phase; `nodes`: its brokers and
+    controllers (`reduce_node`); `cluster_id`: that of the run, which may come from ZooKeeper: the nodes' disks prove it.
+    """
     if now not in PHASES:
         yield Finding(
             f"the phase is {now}: the cluster still needs ZooKeeper (QS-ZKSTOP-001)",
@@ -40,6 +42,13 @@ def check_cluster(now: str, nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[
                 "start the host, or remove it from the inventory if it is gone for good",
             )
             continue
+        ids = node.get("cluster_ids") or []
+        if list(ids) != [cluster_id]:
+            yield Finding(
+                f"the log directories of {host} are of cluster {format_names(ids) or '(none)'}, and ZooKeeper is of "
+                f"{cluster_id} (QS-ZKSTOP-001)",
+                "correct quorumshift_zookeeper_connect: this may be the ensemble of another cluster",
+            )
         values = (node.get("file") or {}).get("properties")
         if values is None:
             yield Finding(
@@ -59,7 +68,13 @@ def reduce_node(node: Mapping[str, Any]) -> Dict[str, Any]:
     """Return what `check_cluster` needs of a node's facts."""
     found = (node.get("file") or {}).get("properties")
     values = None if found is None else {key: found[key] for key in _OF_ZOOKEEPER if key in found}
-    return {"reached": node.get("reached"), "error": node.get("error"), "file": {"properties": values}}
+    stored = [(directory.get("meta") or {}).get("cluster.id") for directory in node.get("log_dirs") or []]
+    return {
+        "reached": node.get("reached"),
+        "error": node.get("error"),
+        "file": {"properties": values},
+        "cluster_ids": sorted({cluster_id for cluster_id in stored if cluster_id}),
+    }
 
 
 def check_hosts(hosts: Mapping[str, Mapping[str, Any]], servers: Sequence[str]) -> Iterator[Finding]:
