@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_clients
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan
 
+from tools.failure_proof import stubs
 from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, IDS, NEW_KAFKA, OLD_KAFKA, World
 
 
@@ -29,6 +31,12 @@ UPGRADE = {"upgrade_to": NEW_KAFKA, "upgrade_confirm": upgrade.token(CLUSTER, NE
 
 
 RESTORE = restore_plan.token(CLUSTER, hashlib.sha256(BACKUP).hexdigest(), [])
+ARCHIVES = {server: stubs.archive_of(host) for host, server in stubs.ENSEMBLE.items()}
+DECOMMISSION = {
+    "quorumshift_zookeeper_connect": ",".join(stubs.ENSEMBLE.values()) + "/kafka",
+    "decommission_interval_s": 0,
+    "decommission_token": zk_clients.token(CLUSTER, ARCHIVES, []),
+}
 VERIFIED = {"restart_concurrency": 2}  # the calls of the verification are the same before each gate
 TOGETHER = {"restart_concurrency": 2, "quorumshift_verify": False}
 
@@ -76,6 +84,7 @@ SCENARIOS = {
             {"quorumshift_restore_token": RESTORE, **TOGETHER},
             {"phase": "hybrid"},
         ),
+        Scenario("decommission", "decommission_zookeeper", DECOMMISSION, {"phase": "finalized", "ensemble": True}),
         Scenario("zk_migrate", "zk_migrate", VERIFIED),
         Scenario("zk_migrate_dead", "zk_migrate", {"zk_migrate_dead_hosts": "d3", **TOGETHER}),
         Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True, "accepted": ("d1",)}),

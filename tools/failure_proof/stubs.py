@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, zk_clients
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes
@@ -22,8 +22,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import restore_plan
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.modules import zk_decommission as real_decommission
 
-from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, IDS, ZXID, World
+from tools.failure_proof.world import BACKUP, BROKERS, CLUSTER, CONTROLLERS, DESTINATIONS, IDS, SOURCES, ZXID, World
 
 NO_SERVICE = {
     "manager": "systemd",
@@ -331,6 +332,77 @@ def zk_leftovers(_world: World, _host: str, _args: dict[str, Any], _check: bool)
     return {"changed": False, "leftovers": []}
 
 
+ENSEMBLE = {name: f"127.0.0.1:{2181 + number}" for number, name in enumerate(SOURCES)}
+"""The server of each host of the group zookeeper."""
+
+
+def archive_of(host: str) -> str:
+    """Return the SHA-256 of a ZooKeeper server's archive."""
+    return hashlib.sha256(host.encode()).hexdigest()
+
+
+def _zookeeper_host(world: World, host: str) -> dict[str, Any]:
+    """Return what zk_decommission reads of a host (core.ensemble.decommission)."""
+    server = world.state()["stubs"]["ensemble"][host]
+    archive, is_stopped = server["archive"], server["stopped"]
+    record = {"server": ENSEMBLE[host], "archive": archive, **({"state": "stopped"} if is_stopped else {})}
+    unit = {**NO_SERVICE, "name": "zookeeper.service", "masked": is_stopped, "active": not is_stopped}
+    return {
+        "config_file": "/etc/zookeeper/zoo.cfg",
+        "service": {**unit, "active_state": "inactive" if is_stopped else "active"},
+        "server": ENSEMBLE[host],
+        "ports": [2181],
+        "quorum_ports": [2888, 3888],
+        "myid": 1 + SOURCES.index(host),
+        "members": [1, 2, 3],
+        "is_running": not is_stopped,
+        "is_of_service": True,
+        "is_listening": not is_stopped,
+        "answers": not is_stopped,
+        "connected": [],
+        "record": record if archive else None,
+        "directories": ["/var/lib/zookeeper"],
+        "error": None,
+    }
+
+
+def zk_decommission(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    """Plan as the module does; archive and stop the servers here."""
+    if args["state"] == "planned":
+        given = {"archives": {}, "accept_paths": [], "modes": {}, "token": "", **args}
+        try:
+            return real_decommission.planned(given, check)
+        except real_decommission.Refused as refused:
+            return {"failed": True, "msg": str(refused)}
+    server, wanted = world.state()["stubs"]["ensemble"][host], args["state"]
+    changed = (wanted == "archived" and not server["archive"]) or (wanted == "stopped" and not server["stopped"])
+    if changed and not check:
+        with world.changing() as state:
+            own = state["stubs"]["ensemble"][host]
+            if wanted == "archived":
+                own["archive"] = {"path": "/a.tar.gz", "sha256": archive_of(host), "zxid": 9, "znodes": 5}
+            elif args["token"] != zk_clients.token(CLUSTER, args["archives"], args.get("accept_paths") or []):
+                return {"failed": True, "msg": "The token does not confirm the archive. Nothing was changed."}
+            else:
+                own["stopped"] = True
+    seen = _zookeeper_host(world, host)
+    more = {"archive": seen["record"]["archive"]} if wanted == "archived" and seen["record"] else {}
+    return {"changed": changed, "host": seen, **more}
+
+
+def zk_clients_info(world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Find no client, unless a server is taken for stopped that is not."""
+    ensemble = world.state()["stubs"].get("ensemble", {})
+    wrong = [name for name, server in ensemble.items() if server["stopped"] != (ENSEMBLE[name] in args["stopped"])]
+    if wrong:
+        return {"failed": True, "msg": f"The clients of {', '.join(wrong)} are not known."}
+    servers = {
+        ENSEMBLE[name]: {"mode": None if server["stopped"] else "follower", "error": None}
+        for name, server in ensemble.items()
+    }
+    return {"changed": False, "clients": [], "servers": servers, "others": [], "findings": [], "lines": []}
+
+
 BEFORE, AFTER = [1, 3], [2, 3]  # the replicas of the partition that moves
 
 
@@ -516,6 +588,8 @@ STUBS: dict[str, Stub] = {
         zk_observer_join,
         zk_session_check,
         zk_leftovers,
+        zk_decommission,
+        zk_clients_info,
         partition_reassignment_info,
         partition_reassignment,
         async_status,

@@ -93,7 +93,9 @@ class World:
             },
         }
         hosts = {name: self._variables(name) for name in (*IDS, PROBE, *SOURCES, *DESTINATIONS)}
+        servers = self.state()["stubs"].get("ensemble", {})
         return {
+            "zookeeper": {"hosts": {name: hosts[name] for name in servers}},
             "all": {"vars": common, "hosts": {"localhost": {"ansible_connection": "scripted"}, PROBE: hosts[PROBE]}},
             "kafka_broker": {"hosts": {name: hosts[name] for name in BROKERS}},
             "kafka_controller": {"hosts": {name: hosts[name] for name in CONTROLLERS}},
@@ -151,11 +153,12 @@ class World:
         metadata_version: int = METADATA_VERSION,
         observers: bool = False,
         accepted: Sequence[str] = (),
+        ensemble: bool = False,
     ) -> None:
         """Make a cluster in a phase: `zk`, `hybrid`, `dual_write` or `finalized`. `protocol`: the brokers'
         inter.broker.protocol.version; `metadata_version`: of the controllers; `observers`: brokers use observers that
         join the source, as before the cut of a move to another ensemble; `accepted`: destination servers that accepted
-        their promotion, as after a cut that failed."""
+        their promotion, as after a cut that failed; `ensemble`: the group zookeeper has three servers."""
         (self.root / "tmp").mkdir()
         for name in (*IDS, PROBE, "localhost", *SOURCES, *DESTINATIONS):
             for part in ("etc", "state", "tmp"):
@@ -184,7 +187,7 @@ class World:
             "log": {"state": None, "brokers": {}, "controllers": {}},
             "metadata_version": metadata_version,
             "reassigning": {},
-            "stubs": {},
+            "stubs": {"ensemble": {name: {"archive": None, "stopped": False} for name in SOURCES}} if ensemble else {},
         }
         (self.root / "world.json").write_text(json.dumps(state))
         if observers:

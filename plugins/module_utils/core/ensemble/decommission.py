@@ -28,7 +28,7 @@ _OF_ZOOKEEPER = ("zookeeper.connect", "zookeeper.metadata.migration.enable")
 
 def check_cluster(now: str, nodes: Mapping[str, Mapping[str, Any]], cluster_id: str) -> Iterator[Finding]:
     """Yield why the cluster still needs ZooKeeper, or is another one. `now`: its phase; `nodes`: its brokers and
-    controllers (`reduce_node`); `cluster_id`: that of the run, which may come from ZooKeeper: the nodes' disks prove it.
+    controllers (`reduce_node`); `cluster_id`: that of the run. It may come from ZooKeeper: the nodes' disks prove it.
     """
     if now not in PHASES:
         yield Finding(
