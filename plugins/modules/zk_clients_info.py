@@ -100,6 +100,11 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ my_clients.clients | selectattr('kind', 'eq', 'unknown') | map(attribute='address') | unique }}"
 
+- name: Show them in one line for each address
+  quorumshift.kafka.zk_clients_info:
+    zookeeper_connect: z1:2181,z2:2181,z3:2181/kafka
+    show: true
+
 - name: Fail unless nothing uses the ensemble for ten minutes
   quorumshift.kafka.zk_clients_info:
     state: unused
@@ -117,30 +122,55 @@ clients:
       C(address) for a session without a connection.
   type: list
   elements: dict
-  returned: success
+  returned: success, and if O(state=unused) fails
+  sample:
+    - kind: unknown
+      name: ""
+      address: 127.0.1.4
+      port: 50845
+      server: 127.0.0.1:48075
+      session: "0x1000041aad50003"
+      timeout_ms: 20000
+      last_operation: CREA
+      received: 8
+      sent: 8
+      established: 1795953552.504
+      paths: [/solr/live_nodes/s1]
 servers:
   description:
-    - Each server by its address, with C(mode), C(source) (V(cons), V(AdminServer), or empty), C(clients) (how many) and
-      C(error) (why something is not known).
+    - Each server by its address, with C(mode), C(source) (V(cons), V(AdminServer), or empty), C(clients) (how many),
+      C(stopped) and C(error) (why something is not known, else null).
   type: dict
-  returned: success
+  returned: success, and if O(state=unused) fails
+  sample:
+    127.0.0.1:48075: {mode: follower, source: cons, clients: 8, stopped: false, error: null}
+    127.0.0.2:54067: {mode: leader, source: AdminServer, clients: 1, stopped: false, error: null}
 others:
   description:
     - Each part of the tree that is not Kafka's, with C(znodes), C(bytes), and when it C(changed) last in epoch seconds.
       No more than 10000 znodes of each are counted.
   type: list
   elements: dict
-  returned: success
+  returned: success, and if O(state=unused) fails
+  sample: [{path: /solr, znodes: 3, bytes: 0, changed: 1795953552.529}]
 findings:
   description: Why the ensemble is not proved to be unused, each with C(seen) and C(do).
   type: list
   elements: dict
-  returned: success
+  returned: success, and if O(state=unused) fails
+  sample:
+    - seen: "/solr is not of this cluster: 3 znodes, 0 bytes (QS-ZKSTOP-004)"
+      do: >-
+        move the application that has it to another ensemble. If nothing needs it, accept that with
+        -e decommission_accept_paths=/solr
 lines:
   description: One line for each address that uses the ensemble.
   type: list
   elements: str
-  returned: success
+  returned: success, and if O(state=unused) fails
+  sample:
+    - >-
+      a client from 127.0.1.2 (broker, b9): session 0x1000041aad50002, at 127.0.0.1:48075, last operation EXIS
 """
 
 import time
