@@ -46,7 +46,7 @@ ENTRIES = {
     "kafka_home without a run": ("broker", {"state": "switched", "run": None}),
 }
 GATES = {"node_restart": "before_kraft", "controller_wipe": "brokers_plain"}
-READ_ONLY = {"plan", "preflight", "restart_plan", "status", "verify"}
+READ_ONLY = {"plan", "preflight", "restart_plan", "status", "verify", "zookeeper_clients"}
 
 
 def options(tmp_path, entry):
@@ -125,14 +125,15 @@ def test_a_module_refuses_and_changes_nothing(tmp_path, entry, name):
 
 
 def test_every_module_that_needs_a_nodes_state_is_among_them():
-    """Modules that change the cluster, and not a node, share one rule: AdminModule."""
+    """Modules that change the cluster, and not a node, share one rule: AdminModule. zk_decommission has it too, for a
+    ZooKeeper server beside a node."""
     needs = ("node_directory", "run_lock_file.", "restart_worker.")
     found = {
         path.stem
         for path in (modules.ROOT / "plugins" / "modules").glob("*.py")
         if any(name in path.read_text() for name in needs)
     }
-    assert found == {entry.partition(" ")[0] for entry in ENTRIES}
+    assert found == {"zk_decommission", *(entry.partition(" ")[0] for entry in ENTRIES)}
 
 
 @pytest.mark.parametrize("run", [None, RUN])

@@ -41,7 +41,7 @@ CHANGES: dict[str, Mapping[str, tuple]] = {
     "partition_reassignment": {},
     "restore_zk_controller": {},
     "service_stop": {},
-    "zk_decommission": {"state": ("stopped",)},
+    "zk_decommission": {"state": ("archived", "stopped")},
     "zk_leftovers": {"state": ("absent",)},
     "zk_partition_states": {},
     "zk_restore": {"state": ("restored",)},

@@ -63,7 +63,7 @@ class Asked:
         try:
             connection.request("GET", f"/commands/{command}")
             answer = connection.getresponse()
-            body = answer.read(_LARGEST_ANSWER)
+            body = self._read_body(answer)
             if answer.status != http.client.OK:
                 raise AdminServerError(f"{where} answers {command} with status {answer.status} (QS-ZKSTOP-002)")
             found = json.loads(body)
@@ -79,6 +79,18 @@ class Asked:
         if found.get("error"):
             raise AdminServerError(f"{where} answers {command} with: {found['error']} (QS-ZKSTOP-002)")
         return found
+
+    def _read_body(self, answer: http.client.HTTPResponse) -> bytes:
+        """Return the body of an answer. A server that sends it drop by drop is one that does not answer."""
+        end, parts, size = time.monotonic() + 4 * self.timeout, [], 0
+        while True:
+            part = answer.read1(1 << 16)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+            size += len(part)
+            if size > _LARGEST_ANSWER or time.monotonic() > end:
+                raise TimeoutError("the answer has no end")
 
     def own_command(self, server: HostPort, command: str) -> Dict[str, Any]:
         """Return the same, once the AdminServer has proved to be of the server with this client port: another server of
