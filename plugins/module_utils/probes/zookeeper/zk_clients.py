@@ -82,7 +82,8 @@ class Asked:
 
     def _read_body(self, answer: http.client.HTTPResponse) -> bytes:
         """Return the body of an answer. A server that sends it drop by drop is one that does not answer."""
-        end, parts, size = time.monotonic() + 4 * self.timeout, [], 0
+        end, size = time.monotonic() + 4 * self.timeout, 0
+        parts: List[bytes] = []
         while True:
             part = answer.read1(1 << 16)
             if not part:
