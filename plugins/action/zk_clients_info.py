@@ -9,7 +9,7 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
-MOST = 40  # lines that are shown; the run artifacts have all
+MOST = 40  # lines that are shown; the result has all
 
 
 class ActionModule(QuorumshiftAction):
@@ -39,7 +39,7 @@ def shown(result):
     for line in lines[:MOST]:
         yield f"  {line}"
     if len(lines) > MOST:
-        yield f"  and {len(lines) - MOST} more: zookeeper_clients.json of the run has all"
+        yield f"  and {len(lines) - MOST} more, which -v shows"
     if others:
         yield f"  its tree has parts that are not of this cluster: {', '.join(others)}"
     unknown = [server for server, answer in sorted(result["servers"].items()) if answer["error"]]

@@ -35,6 +35,20 @@ CASES = [
         "3 znodes are as they are in ZooKeeper, 1 changed there since",
         "backup read back",
     ),
+    (
+        "zk_decommission",
+        {"state": "archived"},
+        {"changed": True, "archive": {"path": "/a/1.tar.gz", "sha256": "aa", "zxid": 9, "znodes": 5}, "host": {}},
+        "c1: 5 znodes archived in /a/1.tar.gz, and read back",
+        "zookeeper archived",
+    ),
+    (
+        "zk_decommission",
+        {"state": "stopped"},
+        {"changed": True, "host": {"server": "z1:2181"}},
+        "c1: z1:2181 is stopped and masked, and nothing listens",
+        "zookeeper stopped",
+    ),
     ("zk_partition_states", {}, {"created": ["t-0"]}, "created in ZooKeeper: the state of t-0", "states created"),
 ]
 
@@ -165,3 +179,45 @@ def test_the_handover_is_kept_except_in_check_mode(harness):
     assert kept == result["handover"] and not result["changed"]
     assert set(kept["brokers"]["b1"]["set"]) == set(values) - {"log.dirs"}
     assert harness.printed[-1].endswith("not read: b2, c1")
+
+
+CLIENTS = {
+    "clients": [{"kind": "unknown", "address": "10.0.0.9"}],
+    "servers": {"z1:2181": {"error": None}, "z2:2181": {"error": "connection refused"}},
+    "others": [{"path": "/solr", "znodes": 3}],
+    "findings": [],
+    "lines": [f"client {number}" for number in range(50)],
+}
+
+
+def test_who_uses_zookeeper_is_shown_and_kept(harness):
+    harness.run("zk_clients_info", {"show": True}, CLIENTS)
+    text = "\n".join(harness.printed)
+    assert "50 addresses use ZooKeeper" in text and "client 39" in text and "client 40" not in text
+    assert "10 more" in text and "/solr" in text and "the clients of z2:2181 are not known: connection refused" in text
+    assert json.loads(harness.artifacts.read("zookeeper_clients.json"))["clients"] == CLIENTS["clients"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"), [([], "no client of ZooKeeper was found"), (["one"], "1 address uses ZooKeeper")]
+)
+def test_how_many_addresses_use_zookeeper(harness, lines, said):
+    harness.run("zk_clients_info", {"show": True}, {**CLIENTS, "lines": lines})
+    assert harness.printed[0].strip() == said
+
+
+def test_clients_that_end_a_run_are_kept(harness):
+    result = harness.run(
+        "zk_clients_info", {"state": "unused"}, {**CLIENTS, "failed": True, "msg": "used (QS-ZKSTOP-003)"}
+    )
+    assert result["failed"] and harness.printed == []
+    assert json.loads(harness.artifacts.read("zookeeper_clients.json"))["others"] == CLIENTS["others"]
+
+
+def test_what_travels_of_the_nodes_is_what_is_needed(harness):
+    """The facts of a node have its properties."""
+    harness.run("zk_clients_info", {}, CLIENTS)
+    assert {key for node in harness.asked[0]["nodes"].values() for key in node} == {"role", "host_address"}
+    harness.run("zk_decommission", {"state": "planned"}, {"order": []})
+    keys = {key for node in harness.asked[1]["nodes"].values() for key in node}
+    assert keys == {"reached", "error", "file", "cluster_ids"}
