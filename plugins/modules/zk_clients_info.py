@@ -219,7 +219,8 @@ def main():
         module.fail_json(msg=message_ids.move_to_end(mask(str(error))))
     if module.params["state"] == "unused" and result.get("done", True) and result["findings"]:
         texts = [advice.sentences(finding["seen"], finding["do"]) for finding in result["findings"]]
-        said = f"ZooKeeper is not proved to be unused, for {len(texts)} reasons:\n" + "\n".join(f"{t}." for t in texts)
+        lines = "\n".join(f"{text}." for text in texts)
+        said = f"ZooKeeper is not proved to be unused. Reasons: {len(texts)}\n{lines}"
         module.fail_json(msg=message_ids.move_to_end(mask(said)), **result)
     module.exit_json(changed=False, **result)
 

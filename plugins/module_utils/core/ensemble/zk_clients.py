@@ -394,7 +394,7 @@ def check_unused(
     if len(set(known)) > 1:
         yield Finding(
             f"the ensemble's zxid went from 0x{known[0]:x} to 0x{known[-1]:x} between the readings: a session began or "
-            "ended, or a client wrote (QS-ZKSTOP-003)",
+            "ended, a client wrote, or the servers elected a leader (QS-ZKSTOP-003)",
             "find the client: its host is in the log of a server, as `Session establishment request`. Then run again",
         )
     wanted = {"/" + path.strip("/") for path in accepted}

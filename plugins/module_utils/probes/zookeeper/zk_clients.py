@@ -37,6 +37,7 @@ ADMIN_PORT = 8080  # admin.serverPort
 _ATTEMPTS = 3  # a client that comes or goes between two questions is counted and not listed, or the other way round
 _LARGEST_ANSWER = 64 << 20
 _MOST_ZNODES = 10000
+_WINDOW, _READ_RATE = 50, 2000.0  # the ensemble may serve others
 
 
 class AdminServerError(Exception):
@@ -91,7 +92,7 @@ class Asked:
             parts.append(part)
             size += len(part)
             if size > _LARGEST_ANSWER or time.monotonic() > end:
-                raise TimeoutError("the answer has no end")
+                raise TimeoutError("the answer has no end (QS-ZKSTOP-002)")
 
     def own_command(self, server: HostPort, command: str) -> Dict[str, Any]:
         """Return the same, once the AdminServer has proved to be of the server with this client port: another server of
@@ -236,7 +237,7 @@ def read_members(client: Any, timeout: float) -> List[int]:
 
 def read_others(client: Any, chroot: str, timeout: float) -> List[Subtree]:
     """Return the parts of the tree that are not Kafka's. `client`: of kazoo, at the root. Raises ZooKeeperError."""
-    reader = zookeeper.Reader(client, timeout=timeout)
+    reader = zookeeper.Reader(client, _WINDOW, _READ_RATE, timeout)
     reader.zxid()  # a follower may be behind
     names = chroot.strip("/").split("/") if chroot else []
     above = ["/", *("/" + "/".join(names[:depth]) for depth in range(1, len(names) + 1))]
