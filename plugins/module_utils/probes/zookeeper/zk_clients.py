@@ -142,31 +142,32 @@ def _read_server(server: HostPort, asked: Asked, is_stopped: bool) -> Server:
 
 def _read_by_words(server: HostPort, asked: Asked, known: Server) -> Server:
     """Return the server with its connections by `cons`, and how many more `srvr` counts. Raises WireError."""
-    best = None
-    for _attempt in range(_ATTEMPTS):
-        status, _local = asked.word(server, "srvr")
-        answer, local = asked.word(server, "cons")
-        listed, unreadable = zk_clients.parse_cons(answer)
-        counted = zk_clients.parse_count(status)
-        if counted is None:
-            raise ProtocolError(server, "srvr does not count connections (QS-CONNECT-005)")
-        # Both have the connection of their own question
-        unlisted = max(0, counted - len(listed) - unreadable)
-        mode, zxid = zk_servers.parse_mode(status)
-        found = known._replace(
-            mode=mode,
-            zxid=zxid,
-            source=zk_clients.CONS,
-            connections=zk_clients.drop_own(listed, local[1]),
-            unlisted=unlisted,
-            unreadable=unreadable,
-        )
-        if best is None or unlisted + unreadable < best.unlisted + best.unreadable:
-            best = found
-        if not unlisted and not unreadable:
+    best = _ask_words(server, asked, known)
+    for _attempt in range(_ATTEMPTS - 1):
+        if not best.unlisted and not best.unreadable:
             break
-    assert best is not None
+        found = _ask_words(server, asked, known)
+        best = min(best, found, key=lambda each: each.unlisted + each.unreadable)
     return best
+
+
+def _ask_words(server: HostPort, asked: Asked, known: Server) -> Server:
+    status, _local = asked.word(server, "srvr")
+    answer, local = asked.word(server, "cons")
+    listed, unreadable = zk_clients.parse_cons(answer)
+    counted = zk_clients.parse_count(status)
+    if counted is None:
+        raise ProtocolError(server, "srvr does not count connections (QS-CONNECT-005)")
+    mode, zxid = zk_servers.parse_mode(status)
+    return known._replace(
+        mode=mode,
+        zxid=zxid,
+        source=zk_clients.CONS,
+        connections=zk_clients.drop_own(listed, local[1]),
+        # Both have the connection of their own question
+        unlisted=max(0, counted - len(listed) - unreadable),
+        unreadable=unreadable,
+    )
 
 
 def _read_by_admin_server(server: HostPort, asked: Asked, known: Server) -> Server:
