@@ -11,7 +11,8 @@ short_description: Show who uses a ZooKeeper ensemble, or prove that nothing doe
 version_added: 0.1.0
 description:
   - Asks each server for its connections with the four letter word C(cons), and the leader for all sessions with
-    C(dump). Where a server allows neither, or has a second client port, it asks the server's AdminServer.
+    C(dump). Where a server allows neither, or has a second client port, it asks the server's AdminServer. The leader's
+    C(mntr) counts the sessions, if nothing lists them.
   - Each client has an address, a kind, its session, its last operation, and the ephemeral znodes that it owns. It also
     lists the parts of the tree that are not Kafka's.
   - With O(state=unused) it reads twice, O(interval_s) apart. It fails if one reading has a client, if the ensemble's

@@ -283,6 +283,25 @@ def test_an_admin_server_of_another_server_proves_nothing(ensemble, quiet):
     assert result["failed"] and f"the clients of {other} are not known" in result["msg"]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [("srvr,cons,mntr", "1 sessions"), ("srvr,cons", "sessions of the ensemble are not known")]
+)
+def test_a_leader_that_only_counts_its_sessions(words, said):
+    settings = {"4lw.commands.whitelist": words, "maxSessionTimeout": "60000"}
+    with servers.workdir("zk_counted") as home, servers.zookeeper(home, settings=settings) as server:
+
+        def ask():
+            given = {"zookeeper_connect": server.connect, "admin_port": 0, "interval_s": 0, "timeout": 2}
+            return modules.run("zk_clients_info", state="unused", **given)
+
+        assert bool(ask().get("failed")) == ("mntr" not in words)
+        left = zk_wire.ZkConnection(server.connect, timeout=30)
+        left.get("/")
+        left._wire.close()  # its session goes on for 30 s
+        result = ask()
+        assert result["failed"] and said in result["msg"]
+
+
 def test_a_server_that_does_not_answer_and_one_that_is_stopped(ensemble, quiet):
     """Last, since it stops servers."""
     first, second, third = ensemble.running

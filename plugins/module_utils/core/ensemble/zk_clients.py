@@ -71,11 +71,12 @@ class Server(NamedTuple):
 
 
 class Sessions(NamedTuple):
-    """All sessions of the ensemble, as its leader has them: {session: its ephemeral znodes}. `error`: why they are not
-    known."""
+    """All sessions of the ensemble, as its leader has them: {session: its ephemeral znodes}. `number`: how many
+    there are, where the leader only counts them, else None; `error`: why they are not known."""
 
     owned: Mapping[int, Sequence[str]]
     error: str = ""
+    number: int | None = None
 
 
 class Reading(NamedTuple):
@@ -127,6 +128,7 @@ class Subtree(NamedTuple):
 
 _ENTRY = re.compile(r"^ [^/\s]*/\[?(?P<address>[0-9a-fA-F.:]+)(?:%\w+)?\]?:(?P<port>\d+)\[\w+\]\((?P<values>.*)\)$")
 _COUNT = re.compile(r"^Connections: (\d+)", re.MULTILINE)
+_GLOBAL_SESSIONS = re.compile(r"^zk_global_sessions\t(\d+)$", re.MULTILINE)
 _SESSION = re.compile(r"^\t?0x([0-9a-f]+):?$")
 
 
@@ -191,6 +193,12 @@ def parse_count(srvr: str) -> int | None:
     """Return how many connections a server has at its client ports, from its answer to `srvr`; None without it. That of
     the question is one of them."""
     match = _COUNT.search(srvr)
+    return int(match[1]) if match else None
+
+
+def parse_sessions(mntr: str) -> int | None:
+    """Return how many sessions the ensemble has, from its leader's answer to `mntr` (3.6 and later), or None."""
+    match = _GLOBAL_SESSIONS.search(mntr)
     return int(match[1]) if match else None
 
 
@@ -364,7 +372,14 @@ def check_known(reading: Reading, members: Collection[int], creators: Mapping[st
     if reading.sessions.error and not _has_lost_quorum(reading, members):
         yield Finding(
             f"the sessions of the ensemble are not known: {reading.sessions.error} (QS-ZKSTOP-002)",
-            "allow dump in the 4lw.commands.whitelist of the leader, or start its AdminServer, and run again",
+            "allow dump or mntr in the 4lw.commands.whitelist of the leader, or start its AdminServer, and run again",
+        )
+    connected = {found.session for server in reading.servers.values() for found in server.connections or ()} - {0}
+    unseen = (reading.sessions.number or 0) - len(connected)
+    if unseen > 0:
+        yield Finding(
+            f"{unseen} sessions of the ensemble have no connection that a server lists (QS-ZKSTOP-003)",
+            "allow dump in the 4lw.commands.whitelist of the leader to see them, or wait until they end, and run again",
         )
 
 

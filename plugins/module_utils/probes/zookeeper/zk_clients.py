@@ -208,6 +208,14 @@ def _read_sessions(servers: Iterable[HostPort], found: Mapping[str, Server], ask
         errors.append(str(error))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         errors.append(f"its AdminServer's answer to dump cannot be read: {type(error).__name__}")
+    try:
+        number = zk_clients.parse_sessions(asked.word(leader, "mntr")[0])
+    except WireError as error:
+        errors.append(str(error))
+    else:
+        if number is not None:
+            return Sessions({}, number=number)
+        errors.append(f"the answer of {leader} to mntr counts none")
     return Sessions({}, "; ".join(errors))
 
 

@@ -220,6 +220,18 @@ def test_servers_that_were_not_asked(members, creators, said):
     assert (said is None and not found) or (said and said in found[0])
 
 
+@pytest.mark.parametrize(("number", "closes"), [(None, False), (0, False), (1, False), (2, True)])
+def test_sessions_that_are_only_counted(number, closes):
+    connections = (Connection("10.0.0.9", 1, OTHER), Connection("10.0.0.9", 2, OTHER), Connection("10.0.0.9", 3))
+    found = reading(connections=connections)._replace(sessions=Sessions({}, number=number))
+    assert bool(list(zk_clients.check_known(found, [], {}))) == closes
+
+
+def test_sessions_in_mntr():
+    assert zk_clients.parse_sessions("zk_watch_count\t1\nzk_global_sessions\t12\nzk_local_sessions\t0\n") == 12
+    assert zk_clients.parse_sessions("zk_version\t3.5.9\n") is None
+
+
 def test_sessions_that_are_not_known():
     (found,) = zk_clients.check_known(reading(error="no server says that it leads"), [], {})
     assert "no server says that it leads" in found.seen
