@@ -51,6 +51,13 @@ options:
       - The id of each server of O(zookeeper_connect) that is stopped for good, by V(host:port). It is not asked.
     type: dict
     default: {}
+  voters:
+    description:
+      - The ids of the servers that vote. Once half of them are O(stopped), the others serve no client.
+        By default, each server of O(zookeeper_connect) votes.
+    type: list
+    elements: int
+    default: []
   cluster_id:
     description: Fail if C(/cluster/id) is another one. The action plugin sets it in a run.
     type: str
@@ -205,6 +212,7 @@ def main():
             "interval_s": {"type": "float", "default": 60},
             "accept_paths": {"type": "list", "elements": "str", "default": []},
             "stopped": {"type": "dict", "default": {}},
+            "voters": {"type": "list", "elements": "int", "default": []},
             "cluster_id": {"type": "str"},
             "nodes": {"type": "dict", "default": {}},
             "timeout": CONNECTION["timeout"],
@@ -234,7 +242,7 @@ def run(given, security):
     carry = given["carry"]
     if not carry:
         first, tree = read_first(given, security, connect, stopped, asked)
-        found = [*tree["findings"], *find_unknown(first["reading"], tree)]
+        found = [*tree["findings"], *find_unknown(first["reading"], tree, lost_quorum(given, connect, stopped))]
         result = conclude(given, [first], tree, found)
         if given["state"] == "listed" or result["findings"]:
             return result
@@ -248,7 +256,13 @@ def run(given, security):
     second = read_clients(given, connect, stopped, asked, ())
     tree = {**carry["tree"], "others": [core.Subtree(*other) for other in carry["tree"]["others"]]}
     first = {"clients": [core.Client(*client) for client in carry["clients"]], "zxid": carry["zxid"]}
-    return conclude(given, [first, second], tree, find_unknown(second["reading"], tree))
+    unknown = find_unknown(second["reading"], tree, lost_quorum(given, connect, stopped))
+    return conclude(given, [first, second], tree, unknown)
+
+
+def lost_quorum(given, connect, stopped):
+    """Return whether so many servers are stopped that the others serve no session."""
+    return core.has_lost_quorum(stopped, given["voters"], len(connect.servers))
 
 
 def check_stopped(stopped, connect):
@@ -268,7 +282,7 @@ def read_first(given, security, connect, stopped, asked):
     session ends before the reading."""
     left = [server for server in connect.servers if str(server) not in stopped]
     tree = {"findings": [], "others": [], "members": [], "creators": dict(stopped)}
-    if stopped and 2 * len(left) <= len(connect.servers):
+    if lost_quorum(given, connect, stopped):
         # The others serve no session any more, or will not in a moment. The tree was read before the first stop.
         return read_clients(given, connect, stopped, asked, ()), tree
     own = ()
@@ -328,10 +342,10 @@ def read_clients(given, connect, stopped, asked, own):
     return {"reading": reading, "clients": clients, "zxid": max(zxids, default=None)}
 
 
-def find_unknown(reading, tree):
+def find_unknown(reading, tree, without_quorum):
     """Return what is not known of a reading."""
     creators = {name: tree["creators"].get(name) for name in reading.servers}
-    return list(core.check_known(reading, tree["members"], creators))
+    return list(core.check_known(reading, tree["members"], creators, without_quorum))
 
 
 def conclude(given, readings, tree, findings):

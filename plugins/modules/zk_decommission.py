@@ -112,6 +112,11 @@ stopped:
   description: The servers that their hosts prove to be stopped, with the id of each.
   type: dict
   returned: with O(state=planned)
+voters:
+  description: The ids of the servers that vote; empty for a standalone server.
+  type: list
+  elements: int
+  returned: with O(state=planned)
 token:
   description: The confirmation token; empty as long as not every server has an archive.
   type: str
@@ -234,6 +239,7 @@ def planned(given, _check_mode):
         "changed": False,
         "order": decommission.order(hosts, given["modes"]),
         "stopped": decommission.stopped_servers(hosts),
+        "voters": decommission.voters(hosts),
         "token": token,
         "confirmed": bool(token) and given["token"] == token,
         "leftovers": decommission.leftovers(hosts, given["accept_paths"]),

@@ -355,6 +355,7 @@ def _zookeeper_host(world: World, host: str) -> dict[str, Any]:
         "quorum_ports": [2888, 3888],
         "myid": 1 + SOURCES.index(host),
         "members": [1, 2, 3],
+        "voters": [1, 2, 3],
         "is_running": not is_stopped,
         "is_of_service": True,
         "is_listening": not is_stopped,

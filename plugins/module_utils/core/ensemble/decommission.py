@@ -4,11 +4,11 @@
 """When the servers of a ZooKeeper ensemble may be stopped for good, in which order, and what is left to remove. Pure.
 
 `hosts` is {host: what zk_decommission read there}: {config_file, service (host.service.read_state), server (its entry
-of the connect string, None where the host is none of them), ports (its client ports), quorum_ports, myid, members (the
-ids in its configuration), is_running (a process with its configuration), is_of_service (that process is the service's),
-is_listening, answers (whether its entry of the connect string accepts a connection; None if that is not known),
-connected (addresses with an open connection to its client ports), record (that of the decommission, None without),
-directories, error}.
+of the connect string, None where the host is none of them), ports (its client ports), quorum_ports, myid, members and
+voters (ids in its configuration), is_running (a process with its configuration), is_of_service (that process is the
+service's), is_listening, answers (whether its entry of the connect string accepts a connection; None if that is not
+known), connected (addresses with an open connection to its client ports), record (that of the decommission, None
+without), directories, error}.
 """
 
 from __future__ import annotations
@@ -132,6 +132,11 @@ def stopped_servers(hosts: Mapping[str, Mapping[str, Any]]) -> Dict[str, int]:
         for read in hosts.values()
         if read.get("server") and is_stopped(read)
     }
+
+
+def voters(hosts: Mapping[str, Mapping[str, Any]]) -> List[int]:
+    """Return the ids of the servers that vote, [] for a standalone server."""
+    return sorted({int(number) for read in hosts.values() for number in read.get("voters") or ()})
 
 
 def order(hosts: Mapping[str, Mapping[str, Any]], modes: Mapping[str, str | None]) -> List[str]:

@@ -334,14 +334,17 @@ def find_others(paths: Iterable[str], chroot: str) -> List[str]:
     return sorted(found)
 
 
-def check_known(reading: Reading, members: Collection[int], creators: Mapping[str, int | None]) -> Iterator[Finding]:
+def check_known(
+    reading: Reading, members: Collection[int], creators: Mapping[str, int | None], lost_quorum: bool = False
+) -> Iterator[Finding]:
     """Yield what is not known of the ensemble's clients. `members`: the ids in the ensemble's configuration, empty
-    where it names none, as that of a standalone server; `creators`: {"host:port": the server's id, None if unknown}."""
+    where it names none, as that of a standalone server; `creators`: {"host:port": the server's id, None if unknown};
+    `lost_quorum`: has_lost_quorum."""
     for name, server in sorted(reading.servers.items()):
         if server.is_stopped:
             continue
         if not server.serves:
-            if not _has_lost_quorum(reading, members):
+            if not lost_quorum:
                 yield Finding(
                     f"{name} does not serve, so its clients are not known (QS-ZKSTOP-002)",
                     "start the servers of the ensemble, and run again",
@@ -361,7 +364,7 @@ def check_known(reading: Reading, members: Collection[int], creators: Mapping[st
     unknown = sorted(
         name for name, number in creators.items() if number is None and not reading.servers[name].is_stopped
     )
-    if missing and not _has_lost_quorum(reading, members):
+    if missing and not lost_quorum:
         seen = f"server {format_names([str(number) for number in missing])} of the ensemble was not asked"
         yield Finding(
             f"{seen}: its id is that of no server in the connect string"
@@ -369,7 +372,7 @@ def check_known(reading: Reading, members: Collection[int], creators: Mapping[st
             + " (QS-ZKSTOP-002)",
             "name each server of the ensemble, observers too, in quorumshift_zookeeper_connect",
         )
-    if reading.sessions.error and not _has_lost_quorum(reading, members):
+    if reading.sessions.error and not lost_quorum:
         yield Finding(
             f"the sessions of the ensemble are not known: {reading.sessions.error} (QS-ZKSTOP-002)",
             "allow dump or mntr in the 4lw.commands.whitelist of the leader, or start its AdminServer, and run again",
@@ -383,11 +386,12 @@ def check_known(reading: Reading, members: Collection[int], creators: Mapping[st
         )
 
 
-def _has_lost_quorum(reading: Reading, members: Collection[int]) -> bool:
-    """Return whether so many servers are proved to be stopped that the others cannot serve any more."""
-    stopped = sum(server.is_stopped for server in reading.servers.values())
-    voters = len(members) or len(reading.servers)
-    return stopped > 0 and 2 * (voters - stopped) <= voters
+def has_lost_quorum(stopped: Mapping[str, int], voters: Collection[int], servers: int) -> bool:
+    """Return whether so many voters are proved to be stopped that the others cannot serve any more. `stopped`:
+    {"host:port": its id}; `voters`: their ids, empty where they are unknown: then each of the `servers` is one."""
+    down = len(set(voters) & set(stopped.values())) if voters else len(stopped)
+    number = len(voters) or servers
+    return down > 0 and 2 * (number - down) <= number
 
 
 def check_unused(

@@ -46,6 +46,7 @@ def read(config_file: str, service_name: str, servers: Iterable[HostPort]) -> Di
         "quorum_ports": sorted(map(int, ensemble_cut.ports_of([members[myid]]))) if myid in members else [],
         "myid": myid,
         "members": sorted(members),
+        "voters": sorted(number for number, member in members.items() if not member.observes),
         "is_running": bool(pids),
         "is_of_service": all(_is_of_service(pid, state) for pid in pids),
         "is_listening": tcp_connections.is_listening(ports),

@@ -27,6 +27,7 @@ def host(number, **changes):
         "quorum_ports": [2888, 3888],
         "myid": number,
         "members": [1, 2, 3],
+        "voters": [1, 2, 3],
         "is_running": True,
         "is_of_service": True,
         "is_listening": True,
@@ -143,6 +144,12 @@ def test_only_all_of_it_proves_that_a_server_is_stopped():
             changes = {key: value for name in names for key, value in CONTRARY[name].items()}
             assert not decommission.is_stopped(stopped(1, **changes)), names
     assert not decommission.is_stopped({})
+
+
+def test_voters_of_all_hosts():
+    hosts = {"h1": host(1), "h2": host(2, voters=[2, 4]), "h3": host(3, voters=[])}
+    assert decommission.voters(hosts) == [1, 2, 3, 4]
+    assert decommission.voters({"h1": host(1, voters=[])}) == []
 
 
 def test_order_of_the_stops():

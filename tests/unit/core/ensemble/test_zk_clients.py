@@ -198,11 +198,32 @@ def test_every_combination_of_answers():
         base = reading()
         servers = {name: base.servers[name]._replace(**KINDS_OF_ANSWERS[kind]) for name, kind in zip(SERVERS, kinds)}
         creators = dict(zip(SERVERS, (1, 2, 3)))
-        found = list(zk_clients.check_known(Reading(servers, Sessions({})), [1, 2, 3], creators))
         stopped = kinds.count("stopped")
+        down = {name: creators[name] for name, kind in zip(SERVERS, kinds) if kind == "stopped"}
+        lost = zk_clients.has_lost_quorum(down, [1, 2, 3], 3)
+        found = list(zk_clients.check_known(Reading(servers, Sessions({})), [1, 2, 3], creators, lost))
         fine = ["known", "stopped", *(["does not serve"] if stopped >= 2 else [])]
         closing = [kind for kind in kinds if kind not in fine]
         assert len(found) == len(closing), kinds
+
+
+@pytest.mark.parametrize(
+    ("stopped", "voters", "servers", "lost"),
+    [
+        ({}, [1, 2, 3], 3, False),
+        ({"a": 1}, [1, 2, 3], 3, False),
+        ({"a": 1, "b": 2}, [1, 2, 3], 3, True),
+        ({"a": 4, "b": 5, "c": 6}, [1, 2, 3], 6, False),  # observers
+        ({"a": 1}, [1, 2], 2, True),
+        ({"a": 1, "b": 2}, [1, 2, 3, 4], 4, True),
+        ({"a": 1}, [], 3, False),
+        ({"a": 1, "b": 2}, [], 3, True),
+        ({"a": 0}, [], 1, True),  # a standalone server
+        ({}, [], 1, False),
+    ],
+)
+def test_when_the_others_cannot_serve_any_more(stopped, voters, servers, lost):
+    assert zk_clients.has_lost_quorum(stopped, voters, servers) == lost
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_client_ports(tmp_path, lines, ports):
 def test_a_dynamic_configuration_has_the_members(tmp_path):
     (tmp_path / "dynamic").write_text("server.1=z1:2888:3888;2181\nserver.2=z2:2889:3889:observer;2181\n")
     found = read(tmp_path, [f"dynamicConfigFile={tmp_path / 'dynamic'}"])
-    assert (found["myid"], found["members"], found["ports"]) == (2, [1, 2], [2181])
+    assert (found["myid"], found["members"], found["voters"], found["ports"]) == (2, [1, 2], [1], [2181])
     assert found["quorum_ports"] == [2889, 3889]
 
 
