@@ -9,6 +9,7 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
+_UNKNOWN = "QS-ZKSTOP-002"  # the id of what is not known of the clients
 MOST = 40  # lines that are shown; the result has all
 
 
@@ -32,16 +33,19 @@ class ActionModule(QuorumshiftAction):
 
 
 def shown(result):
-    """Return the lines that show who uses ZooKeeper."""
+    """Return the lines that show who uses ZooKeeper. Without an answer of each server, no list is the whole one."""
     lines, others = result["lines"], [other["path"] for other in result["others"]]
+    unknown = [finding["seen"] for finding in result["findings"] if _UNKNOWN in finding["seen"]]
     many = f"{len(lines)} addresses use" if len(lines) != 1 else "1 address uses"
-    yield f"{many} ZooKeeper" if lines else "no client of ZooKeeper was found"
+    if lines:
+        yield f"{'at least ' if unknown else ''}{many} ZooKeeper"
+    else:
+        yield "it is not known who uses ZooKeeper" if unknown else "no client of ZooKeeper was found"
     for line in lines[:MOST]:
         yield f"  {line}"
     if len(lines) > MOST:
         yield f"  and {len(lines) - MOST} more, which -v shows"
     if others:
         yield f"  its tree has parts that are not of this cluster: {', '.join(others)}"
-    unknown = [server for server, answer in sorted(result["servers"].items()) if answer["error"]]
-    for server in unknown:
-        yield f"  the clients of {server} are not known: {result['servers'][server]['error']}"
+    for text in unknown:
+        yield f"  {text}"

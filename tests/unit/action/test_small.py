@@ -185,7 +185,9 @@ CLIENTS = {
     "clients": [{"kind": "unknown", "address": "10.0.0.9"}],
     "servers": {"z1:2181": {"error": None}, "z2:2181": {"error": "connection refused"}},
     "others": [{"path": "/solr", "znodes": 3}],
-    "findings": [],
+    "findings": [
+        {"seen": "the clients of z2:2181 are not known: connection refused (QS-ZKSTOP-002)", "do": "start it"}
+    ],
     "lines": [f"client {number}" for number in range(50)],
 }
 
@@ -193,16 +195,23 @@ CLIENTS = {
 def test_who_uses_zookeeper_is_shown_and_kept(harness):
     harness.run("zk_clients_info", {"show": True}, CLIENTS)
     text = "\n".join(harness.printed)
-    assert "50 addresses use ZooKeeper" in text and "client 39" in text and "client 40" not in text
+    assert "at least 50 addresses use ZooKeeper" in text and "client 39" in text and "client 40" not in text
     assert "10 more" in text and "/solr" in text and "the clients of z2:2181 are not known: connection refused" in text
     assert json.loads(harness.artifacts.read("zookeeper_clients.json"))["clients"] == CLIENTS["clients"]
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [([], "no client of ZooKeeper was found"), (["one"], "1 address uses ZooKeeper")]
+    ("lines", "findings", "said"),
+    [
+        ([], [], "no client of ZooKeeper was found"),
+        (["one"], [], "1 address uses ZooKeeper"),
+        ([], CLIENTS["findings"], "it is not known who uses ZooKeeper"),
+        (["one"], CLIENTS["findings"], "at least 1 address uses ZooKeeper"),
+        ([], [{"seen": "/solr is not of this cluster (QS-ZKSTOP-004)"}], "no client of ZooKeeper was found"),
+    ],
 )
-def test_how_many_addresses_use_zookeeper(harness, lines, said):
-    harness.run("zk_clients_info", {"show": True}, {**CLIENTS, "lines": lines})
+def test_how_many_addresses_use_zookeeper(harness, lines, findings, said):
+    harness.run("zk_clients_info", {"show": True}, {**CLIENTS, "lines": lines, "findings": findings})
     assert harness.printed[0].strip() == said
 
 

@@ -81,7 +81,17 @@ SHOWN = (
     "failures: localhost",
 )
 CLOCK = re.compile(r"^Restart the brokers +\d+:\d\d$", re.MULTILINE)
-SILENT = ("TASK [Say nothing]", "TASK [Show no change]", "TASK [Deny the change]", "TASK [Skip]", "TASK [Clean up]", "PLAY", "RECAP", "changed: [", "skipping: [")
+SILENT = (
+    "TASK [Say nothing]",
+    "TASK [Show no change]",
+    "TASK [Deny the change]",
+    "TASK [Skip]",
+    "TASK [Clean up]",
+    "PLAY",
+    "RECAP",
+    "changed: [",
+    "skipping: [",
+)
 
 
 @pytest.fixture
