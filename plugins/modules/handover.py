@@ -30,7 +30,7 @@ RETURN = r"""
 handover:
   description:
     - By role and host, the C(file) and the keys that it has to set (C(set); null for a secret); by role, the keys that
-      no file has (C(absent); C(*) stands for any end); the hosts whose file was not read (C(unread)).
+      no file has (C(absent); a name with C(*) is the begin of names); the hosts whose file was not read (C(unread)).
   type: dict
   returned: success
   sample:

@@ -28,7 +28,7 @@ ENCODER_SECRET = "password.encoder.secret"
 PROTOCOL = "inter.broker.protocol.version"
 ANONYMOUS = "User:ANONYMOUS"
 
-# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need; * stands for any end.
+# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need; a name with * is the begin of names.
 ZOOKEEPER_ONLY = (
     "zookeeper.*",
     PROTOCOL,
@@ -111,7 +111,7 @@ OF_A_HOST = re.compile(
     r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
 )
 READS_ZOOKEEPER = ("zookeeper.*", "password.encoder.*")
-"""Keys with which a controller in migration mode reads ZooKeeper; * stands for any end."""
+"""Keys with which a controller in migration mode reads ZooKeeper; a name with * is the begin of names."""
 # With the providers of the variables in values (KIP-421)
 _TAKEN = (*READS_ZOOKEEPER, "config.providers", "config.providers.*")
 READ_AS_TEXT = frozenset(

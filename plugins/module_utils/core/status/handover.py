@@ -18,7 +18,7 @@ ABSENT = {
     transitions.BROKER: ("broker.id", *kraft_config.ZOOKEEPER_ONLY),
     transitions.CONTROLLER: kraft_config.READS_ZOOKEEPER,
 }
-"""Keys that no file has any more, by role; * stands for any end."""
+"""Keys that no file has any more, by role; a name with * is the begin of names."""
 _SET = (
     "process.roles",
     "node.id",
