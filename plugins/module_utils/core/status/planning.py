@@ -92,7 +92,9 @@ class Batch(NamedTuple):
 
 def batches(events: Iterable[Mapping]) -> list[Batch]:
     """Return the batches that journals have with begin and end, without repairs and restarts that failed."""
-    found, begun, done = [], None, []
+    found: list[Batch] = []
+    begun: Mapping | None = None
+    done: list[Mapping] = []
     for event in events:
         if event["name"] == run_outcome.STEP_BEGUN:
             begun, done = event, []

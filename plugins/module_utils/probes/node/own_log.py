@@ -105,8 +105,8 @@ def _moments(path: str) -> list[tuple[float, str]]:
                 if match:
                     found.append((_epoch(match), match[3].decode()))
             is_whole = not stream.read(1)
-        match = newest and _STAMP.match(newest)
-        if is_whole and match and abs(_epoch(match) - written_at) > _APART_S:
+        stamp = _STAMP.match(newest) if newest else None
+        if is_whole and stamp and abs(_epoch(stamp) - written_at) > _APART_S:
             return []
     except (OSError, ValueError, OverflowError):
         return []
