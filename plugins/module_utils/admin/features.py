@@ -50,7 +50,10 @@ def connect(
     try:
         return ControllersAdmin(controllers, controller_client, timeout, cluster_id)
     except WireError as error:
-        raise WireError(None, f"no broker answers: {brokers}; and no controller: {error} (QS-CONNECT-003)") from error
+        why = f"no broker answers: {brokers}; and no controller: {error} (QS-CONNECT-003)"
+        if _is_denied(error):
+            why += f". {core_features.explain_denied('Alter', _principal(controller_client), '', False)}"
+        raise WireError(None, why) from error
 
 
 def collect(
@@ -162,9 +165,13 @@ def explain_denied(
     bootstrap: str,
 ) -> str:
     """Return which ACL the principal of a refused request needs, as a command. `bootstrap`: addresses of brokers."""
-    used = client if admin.brokers else controller_client
-    principal = f"User:{used.username}" if used.sasl else "" if used.tls else "User:ANONYMOUS"
+    principal = _principal(client if admin.brokers else controller_client)
     return core_features.explain_denied(operation, principal, bootstrap, bool(admin.brokers))
+
+
+def _principal(client: Security) -> str:
+    """Return the principal as which a client is known, '' where its certificate decides."""
+    return f"User:{client.username}" if client.sasl else "" if client.tls else "User:ANONYMOUS"
 
 
 def supported_ranges(found: Dict[str, Any]) -> Dict[str, Dict[str, Range]]:
