@@ -355,7 +355,7 @@ def require_confirmed(given, host, archive):
     if given["token"] != wanted or not of_host or of_host != archive.get("sha256"):
         raise Refused(
             f"the token {given['token'] or '(none)'} does not confirm the archive of {host['server']}. Run again "
-            "without decommission_token: it prints the token. Nothing was changed on this host (QS-ZKSTOP-008)"
+            "without decommission_token, which prints the token. Nothing was changed on this host (QS-ZKSTOP-008)"
         )
 
 
