@@ -121,9 +121,8 @@ SECURE_ROLLBACK_TESTS = [
 LONG_INTEGRATION = [
     f"tests/integration/test_{name}.py"
     for name in (
-        *("dead_destination_host", "features_playbook", "old_metadata_version", "reassign_playbook", "slow_start"),
-        "stuck_leaders",
-        *("upgrade", "zk_controller_restore"),
+        *("dead_destination_host", "decommission_playbook", "features_playbook", "old_metadata_version"),
+        *("reassign_playbook", "slow_start", "stuck_leaders", "upgrade", "zk_controller_restore"),
     )
 ]
 # Unit tests compute all the time, so a worker more than there are cores only imports and collects all tests once more
