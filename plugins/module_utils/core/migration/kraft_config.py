@@ -28,7 +28,7 @@ ENCODER_SECRET = "password.encoder.secret"
 PROTOCOL = "inter.broker.protocol.version"
 ANONYMOUS = "User:ANONYMOUS"
 
-# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need. One with * is the begin of keys.
+# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need; with * the begin of keys
 ZOOKEEPER_ONLY = (
     "zookeeper.*",
     PROTOCOL,
