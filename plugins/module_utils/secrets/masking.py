@@ -33,6 +33,7 @@ _PEM = re.compile(
     r"-----BEGIN ([A-Z0-9 ]+)-----(?! \*)(?:(?:(?!-----).)*-----END \1-----|(?:[A-Za-z0-9+/=\s]|\\[nr])*)", re.DOTALL
 )
 _USERINFO = re.compile(r"(://)(?:[^/\s@:,\"']*:(?!\d+,\d+@)[^/\s@\"']+|[^/\s@:,\"']+)@")
+_URL_PASSWORD = re.compile(r"://[^/\s@:,\"']*:([^/\s@\"']+)@")
 _AUTHORIZATION = re.compile(
     r"""(\b(?:proxy-)?authorization["']?[ \t]*[:=][ \t]*["']?)(?:digest\b[^\r\n]*|[^\r\n"']+)""", re.IGNORECASE
 )
@@ -92,6 +93,11 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
         return f"{mask(message_ids.strip_ids(text), secrets)} ({' '.join(names)})"
     for secret in sorted((candidate for candidate in secrets if len(candidate) >= SHORTEST), key=len, reverse=True):
         text = text.replace(secret, MASK)
+    return mask_syntax(text)
+
+
+def mask_syntax(text: str) -> str:
+    """Return text with what its syntax shows to be a secret masked. Ids of messages stay where they are."""
     if not _HINT.search(text):
         return text
     text = _PEM.sub(rf"-----BEGIN \1----- {MASK}", _SEALED.sub(MASK, text))
@@ -102,6 +108,12 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     text = _PRINTED.sub(_printed, text)
     text = _ARGUMENT.sub(rf"\1{MASK}", text)
     return _mask_values(text)
+
+
+def assigned_secrets(text: str) -> list[str]:
+    """Return the values in a text that are assigned to a name of a secret, and the passwords in its URLs."""
+    found = [secret.strip("\"'\\") for _found, secret in _secret_values(text)]
+    return [*found, *_URL_PASSWORD.findall(text)] if "://" in text else found
 
 
 def mask_comment(line: str) -> str:
@@ -116,13 +128,15 @@ def mask_all(value: Any, secrets: Iterable[str] = ()) -> Any:
         return mask(value, secrets)
     if isinstance(value, Mapping):
         return {
-            key: MASK if isinstance(item, str) and "." in str(key) and _names(str(key)) else mask_all(item, secrets)
+            key: MASK
+            if isinstance(item, str) and "." in str(key) and is_secret_name(str(key))
+            else mask_all(item, secrets)
             for key, item in value.items()
         }
     return [mask_all(item, secrets) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _names(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Return whether a name says that its value is a secret. Kafka's harmless settings do not."""
     return bool(_NAMED.search(name)) and is_secret(name) and not _NO_SETTING.fullmatch(name)
 
@@ -153,5 +167,5 @@ def _secret_values(text: str) -> Iterator[tuple[re.Match, str]]:
     """Yield (name and sign, value as written) of each assignment whose name says that it is a secret."""
     for found in _ASSIGNED.finditer(text):
         value = _VALUE.match(text, found.end())
-        if value and _names(found["name"]) and not _NOTHING.match(value[0].strip("\"'\\")):
+        if value and is_secret_name(found["name"]) and not _NOTHING.match(value[0].strip("\"'\\")):
             yield found, value[0]
