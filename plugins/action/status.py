@@ -49,7 +49,7 @@ class ActionModule(QuorumshiftAction):
             phase_reading.journal_end(self, took)
         events = self.artifacts().all_events()
         doubts = history.find_contradictions(reading.facts["nodes"], result["cluster_id"], events) if begins else []
-        self._show(result, reading, doubts, took, passed_gates(events))
+        result["screen"] = self._show(result, reading, doubts, took, passed_gates(events))
         self._save_status(result)
         if boolean(self.variable("quorumshift_fail_on_blocks") or False) and result["blocks"]:
             return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
@@ -61,7 +61,7 @@ class ActionModule(QuorumshiftAction):
         return boolean(self.own.get("record", True)) and not self._task.check_mode
 
     def _show(self, result, reading, doubts, took, passed):
-        """Print the screen of `status`, with what became of the run's plan before it."""
+        """Print the screen of `status`, with what became of the run's plan before it; return its lines."""
         facts, newest = reading.facts, reading.newest
         target = self.variable("quorumshift_rollback_to") or ""
         other = run_lock.status_line(newest) if newest and newest["run"] != self.session["run"] else None
@@ -82,6 +82,7 @@ class ActionModule(QuorumshiftAction):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:
             display.display(line)
+        return lines
 
     @staticmethod
     def _missing(facts):

@@ -43,6 +43,11 @@ phase:
   description: The phase. The other results are those of M(quorumshift.kafka.migration_state).
   type: str
   returned: success
+screen:
+  description: The lines that were printed.
+  type: list
+  elements: str
+  returned: success
 """
 
 from ansible.module_utils.basic import AnsibleModule

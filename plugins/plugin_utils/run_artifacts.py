@@ -88,6 +88,11 @@ class RunArtifacts:
         os.replace(path + UNFINISHED, path)
         return path
 
+    def create_cluster(self) -> str:
+        """Create the cluster's directory, if it is not there, and return its path."""
+        self._private(self.cluster)
+        return self.cluster
+
     def save_status(self, content: str) -> str:
         """Write the cluster's newest status, which belongs to no run, and return its path."""
         self._private(self.cluster)

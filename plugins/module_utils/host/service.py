@@ -155,11 +155,12 @@ def explain_no_systemd() -> str:
     return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
 
 
-def read_journal(name: str, lines: int = 100) -> list[str]:
-    """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read."""
+def read_journal(name: str, lines: int = 100, output: str = "cat") -> list[str]:
+    """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read. `output`: the format
+    of journalctl, `short-iso` for lines with their time."""
     if not runs_systemd() or shutil.which("journalctl") is None:
         return []
-    command = ["journalctl", "--unit", _unit(name), "--lines", str(lines), "--output", "cat", "--no-pager", "--quiet"]
+    command = ["journalctl", "--unit", _unit(name), "--lines", str(lines), "--output", output, "--no-pager", "--quiet"]
     return [line for line in _run(command).stdout.splitlines() if line.strip()]
 
 

@@ -14,6 +14,7 @@ import base64
 import hashlib
 import hmac
 import re
+import zlib
 from typing import Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values, harmless_configs
@@ -62,6 +63,27 @@ def unseal(run_key: str, value: str) -> str:
     if not hmac.compare_digest(_prf(run_key, "tag", plain)[:16], raw[:16]):
         raise SealError("a sealed value is of another run: gather the nodes' facts again in this run (QS-CONNECT-010)")
     return plain.decode("utf-8", "surrogatepass")
+
+
+def seal_bytes(run_key: str, data: bytes) -> str:
+    """Return the content of a file sealed, compressed before."""
+    return seal(run_key, base64.b64encode(zlib.compress(data)).decode())
+
+
+def unseal_bytes(run_key: str, value: str, most: int) -> bytes:
+    """Return what `seal_bytes` sealed. Raises SealError, also for more than `most` bytes."""
+    try:
+        opened = zlib.decompressobj()
+        data = opened.decompress(base64.b64decode(unseal(run_key, value)), most)
+    except (ValueError, zlib.error) as error:
+        if isinstance(error, SealError):
+            raise
+        raise SealError(
+            "a sealed value is damaged: gather the nodes' facts again in this run (QS-CONNECT-010)"
+        ) from None
+    if opened.unconsumed_tail or not opened.eof:
+        raise SealError(f"a sealed value has more than {most} bytes (QS-CONNECT-010)")
+    return data
 
 
 def mask_value(key: str, value: str) -> str:

@@ -31,7 +31,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
     parse_zookeeper_connect,
 )
 
-PREFIXES = ("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_", "decommission_")
+PREFIXES = (
+    *("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_"),
+    *("decommission_", "support_"),
+)
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped
 MORE_ALIKE = 0.9  # the same for a name of -e without one of the prefixes

@@ -20,6 +20,7 @@ STORAGE = "bin/kafka-storage.sh"  # formats a controller's log directory
 _JARS = ("libs", "share/java/kafka")  # Apache; Confluent's archive, and its packages in /usr
 _JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.+-]*?)\.jar\b")
 _NO_CODE = re.compile(r"-(sources|javadoc|scaladoc|test|test-sources)$")
+_JAVA_VERSION = re.compile(r'^JAVA_VERSION="([^"\n]+)"', re.MULTILINE)
 _DELETED = " (deleted)"  # of a file that a process keeps open (proc(5))
 _QUERIES = (("dpkg-query", "-S"), ("rpm", "-qf", "--queryformat", "%{NAME}"))
 _QUERY_S = 30
@@ -60,6 +61,19 @@ def running_version(pid: int, arguments: list[str]) -> str | None:
     class path open.
     """
     return _version(arguments) or _version(_open_files(pid))
+
+
+def java_version(pid: int) -> str | None:
+    """Return the version of the Java that a process runs, by the file `release` of its installation; None if it cannot
+    be seen."""
+    try:
+        binary = os.readlink(f"/proc/{pid}/exe")
+        release = os.path.join(os.path.dirname(os.path.dirname(binary)), "release")
+        with open(release, encoding="utf-8", errors="replace") as stream:
+            found = _JAVA_VERSION.search(stream.read(1 << 16))
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 def running_home(pid: int) -> Home | None:

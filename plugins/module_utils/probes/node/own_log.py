@@ -36,6 +36,7 @@ _MOMENT = re.compile(
     + rb"(started|shutting down|shut down completed) \(kafka\.server\.\w+\)"
 )
 _FILES, _MOST_BYTES, _APART_S = 4, 64 << 20, 300.0  # a start is at the begin of what was written since
+_END_BYTES = 8 << 20
 _MARKS = (" ERROR ", " FATAL ", "Exception")  # of lines that an excerpt shows first
 
 
@@ -52,6 +53,26 @@ def read_last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) 
         lines = service.read_journal(state["name"])
         found = find_newest_error(lines) or (lines[-1] if lines else None)
     return masking.mask(found, secrets)[:_LONGEST] if found else None
+
+
+def read_end(log_file: str, lines: int) -> bytes:
+    """Return the last lines of a log. Where it was rolled lately they begin in the files that it was rolled to: Kafka's
+    default appender does that every hour. Raises OSError if the log itself cannot be read."""
+    found = _last_lines(log_file, lines)
+    for path in reversed(_since(log_file, 0.0, newest=True)):
+        if path == log_file or len(found) >= lines:
+            continue
+        with contextlib.suppress(OSError):
+            found = _last_lines(path, lines - len(found)) + found
+    return b"".join(found)
+
+
+def _last_lines(path: str, lines: int) -> list[bytes]:
+    with os.fdopen(safe_files.open_regular(path), "rb") as stream:
+        start = max(0, os.fstat(stream.fileno()).st_size - _END_BYTES)
+        stream.seek(start)
+        found = stream.read(_END_BYTES).splitlines(keepends=True)
+    return found[1 if start else 0 :][-lines:] if lines else []
 
 
 def read_last_start(log_file: str, started_at: float | None) -> LastStart | None:
@@ -81,15 +102,17 @@ def read_last_start(log_file: str, started_at: float | None) -> LastStart | None
     return None
 
 
-def _since(log_file: str, moment: float) -> list[str]:
-    """Return those of a log and the files that it was rolled to that were written after a moment, the oldest first."""
+def _since(log_file: str, moment: float, newest: bool = False) -> list[str]:
+    """Return those of a log and the files that it was rolled to that were written after a moment, the oldest first. Of
+    many, the oldest or the `newest` count."""
     written = {}
     for path in glob.glob(f"{glob.escape(log_file)}*"):
         with contextlib.suppress(OSError):
             status = os.stat(path)
             if stat.S_ISREG(status.st_mode) and status.st_mtime >= moment and not path.endswith((".gz", ".zip")):
                 written[path] = status.st_mtime
-    return sorted(written, key=lambda path: written[path])[:_FILES]
+    found = sorted(written, key=lambda path: written[path])
+    return found[-_FILES:] if newest else found[:_FILES]
 
 
 def _moments(path: str) -> list[tuple[float, str]]:
