@@ -62,11 +62,11 @@ class ActionModule(QuorumshiftAction):
         self.found: set[str] = {self.run_key()}
         self.names: set[str] = {os.uname().nodename}
         nodes = {host: role for role, group in GROUPS.items() for host in self.vars["groups"].get(group, [])}
-        self._add_status()
+        directory, cluster = self._cluster()
+        self._add_status(directory)
         versions = {host: self._add_node(host) for host in sorted(nodes)}
         self._add_versions(versions)
         self._add_inventory(nodes)
-        directory, cluster = self._cluster()
         if directory:
             sources, left_out = support_bundle.collect_runs(directory, int(self.taken("runs") or 0))
             self.sources += sources
@@ -143,8 +143,8 @@ class ActionModule(QuorumshiftAction):
         value = self._variables_of(host).get(name) if host in self.vars["hostvars"] else None
         return value if isinstance(value, Mapping) else {}
 
-    def _add_status(self) -> None:
-        """Add the status of now, by the result of its task; else the newest that was kept."""
+    def _add_status(self, directory: str) -> None:
+        """Add the status of now, by the result of its task, and the newest that was kept, which may be older."""
         result = self._registered("localhost", "quorumshift_state")
         lines = result.get("screen")
         if lines:
@@ -152,7 +152,7 @@ class ActionModule(QuorumshiftAction):
         else:
             said = format_reason("localhost", result.get("msg") or "its task did not run")
             self.left_out.append(LeftOut("status", said))
-        path = os.path.join(self._artifacts().cluster, run_artifacts.STATUS)
+        path = os.path.join(directory or self._artifacts().cluster, run_artifacts.STATUS)
         try:
             with open(path, "rb") as stream:
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(os.fstat(stream.fileno()).st_mtime))
@@ -177,7 +177,12 @@ class ActionModule(QuorumshiftAction):
         if texts is None:
             why = read.get("unread") or read.get("msg")
             said = format_reason(host, why) if why and not read.get("skipped") else "the host could not be read"
-            self.left_out.append(LeftOut(folder, said))
+            self.left_out.append(LeftOut(f"{folder}/node.*", said))
+        if texts is None and not facts:
+            # Other nodes' logs may have them
+            self.left_out.append(
+                LeftOut(f"the secrets of {host}", "they could not be read, so no file was searched for them")
+            )
         for text in texts or ():
             path, source = f"{folder}/{FILES[text['kind']]}", f"{host}, {text['source']}"
             try:

@@ -29,6 +29,9 @@ VERSION = 1  # of the manifest
 MOST_BYTES, MOST_BYTES_OF_RUNS = 16 << 20, 256 << 20
 _SUFFIXES = (".json", ".jsonl", ".diff", ".txt", ".log", ".md", ".yml")
 _RUN = re.compile(r"\d{8}T\d{6}-[0-9a-f]+")
+_TORN = re.compile(
+    r"\A[A-Za-z0-9+/=\s]+-----END [A-Z0-9 ]+-----"
+)  # a key whose begin is above the lines that were read
 _NO_NAME = re.compile(r"[^\w.-]+|^\.+")
 _REDACTED = "REDACTED"  # in names of files
 
@@ -50,7 +53,7 @@ SHA256SUMS                the checksums, for `sha256sum -c`
 
 What was replaced
 -----------------
-{mask} stands for a secret. Replaced were
+{mask} is in the place of a secret. Replaced were
 - the values of secret settings, by their names: in properties files, JAAS, JSON, options of commands and log lines;
 - passwords in URLs, PEM blocks, and headers of HTTP authorization;
 - {searched} values that are secret in the inventory or in a node's properties file, wherever they are: plain, escaped,
@@ -138,7 +141,7 @@ class Redactor(NamedTuple):
 
 def _mask_text(data: bytes) -> tuple[str, int]:
     text = properties.decode(data)
-    masked = masking.mask_syntax(text)
+    masked = masking.mask_syntax(_TORN.sub(MASK, text))
     return masked, _count(text, masked)
 
 
@@ -289,14 +292,14 @@ def require_clean(packed: bytes, redactor: Redactor) -> None:
         for member in archive:
             stream = archive.extractfile(member)
             found[member.name.partition("/")[2]] = stream.read() if stream else b""
-    # Of names that are the same in each bundle nobody learns anything
+    # Names that are the same in each bundle show nothing
     dirty = [path for path in found if redactor.find_survivor(found[path].decode("utf-8", "surrogatepass"))]
     dirty += [path for path in found if path not in (README, MANIFEST, SUMS) and redactor.find_survivor(path)]
     if dirty:
         shown = [redactor.name(path) for path in dict.fromkeys(dirty)]
         raise SupportError(
             f"A secret or a hidden host is still in {', '.join(shown)} after the replacement, so there is no support "
-            f"bundle. Leave the file out: -e support_leave_out={shown[0]} (QS-HOST-003)"
+            f"bundle. Leave these files out: -e support_leave_out={','.join(shown)} (QS-HOST-003)"
         )
     wanted = "".join(f"{_sums(found[path])['sha256']}  {path}\n" for path in sorted(found) if path != SUMS)
     if found.get(SUMS, b"").decode() != wanted:

@@ -25,7 +25,7 @@ SHORTEST = masking.SHORTEST
 """Characters of the shortest secret that is searched by value: a shorter one is in ordinary words."""
 _LEVELS = 5  # of JSON in JSON
 _LINE = 16  # characters of a line that counts alone, of a secret with several lines such as a key
-_QUOTES = {"'": (r"'\"'\"'", r"'\\+''", "''"), " ": (r"\+",)}
+_QUOTES = {"'": (r"'\\*\"'\\*\"'", r"'\\+''", "''"), " ": (r"\+",)}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{6,}")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([\s\S])")
 _ENTITIES: Dict[str, List[str]] = {}
@@ -244,6 +244,7 @@ def _decoded(text: str) -> Iterator[str]:
             if once == seen:
                 break
             yield once
+            yield _unquote_shell(once)
             seen = once
 
 
