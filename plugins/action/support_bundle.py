@@ -40,6 +40,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.support_bundle import LeftOut, Source, to_json
 
 ZOOKEEPER_GROUPS = ("zookeeper", "zookeeper_source", "zookeeper_destination")
+UNKNOWN = "unknown"  # the directory of runs that did not read the cluster id
 FILES = {
     support_texts.PROPERTIES: "node.properties",
     support_texts.LOG: "node.log",
@@ -75,7 +76,7 @@ class ActionModule(QuorumshiftAction):
         hidden = boolean(self.taken("hide_hosts") or False)
         redactor = support_bundle.Redactor(known, redaction.Hosts(self.names) if hidden else None)
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
-        about = {"cluster": cluster or "unknown", "at": at, "collection": collection_version()}
+        about = {"cluster": cluster or UNKNOWN, "at": at, "collection": collection_version()}
         patterns = self.taken("leave_out") or []
         built = support_bundle.build(self.sources, self.left_out, redactor, about, patterns)
         return self._save(built, redactor, moment, cluster)
@@ -89,7 +90,7 @@ class ActionModule(QuorumshiftAction):
             if self._task.check_mode:
                 support_bundle.require_clean(packed, redactor)
             else:
-                artifacts = run_artifacts.RunArtifacts(self._root(), cluster or "unknown", "support")
+                artifacts = run_artifacts.RunArtifacts(self._root(), cluster or UNKNOWN, "support")
                 path = os.path.join(artifacts.create_cluster(), f"{name}.tar.gz")
                 support_bundle.write(path, packed, redactor)
         except support_bundle.SupportError as error:
@@ -125,9 +126,9 @@ class ActionModule(QuorumshiftAction):
         if self.session.get("cluster_id"):
             return self._artifacts().cluster, self.session["cluster_id"]
         root = self._root()
-        found = [
-            name for name in sorted(os.listdir(root) if os.path.isdir(root) else ()) if same_cluster.is_cluster_id(name)
-        ]
+        names = sorted(os.listdir(root)) if os.path.isdir(root) else []
+        clusters = [name for name in names if same_cluster.is_cluster_id(name) and name != UNKNOWN]
+        found = [name for name in clusters if os.path.isdir(os.path.join(root, name))]
         if len(found) == 1:
             self.left_out.append(
                 LeftOut("cluster id", f"it could not be read; the only artifacts here are of {found[0]}")

@@ -87,7 +87,7 @@ def test_the_status_is_that_of_the_task(harness):
 
 
 def test_artifacts_of_several_clusters_are_not_mixed(fresh, tmp_path):
-    for name in (OTHER, "gg3bNCi0SAmUyk10OH6mTQ"):
+    for name in (OTHER, "unknown"):
         (tmp_path / name / "20260101T000000-aaaa").mkdir(parents=True)
         (tmp_path / name / "20260101T000000-aaaa" / "journal.jsonl").write_text("")
     result = fresh.run("support_bundle")
