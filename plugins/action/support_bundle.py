@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import m
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import (
     SealError,
     is_secret,
+    mask_value,
     unseal,
     unseal_bytes,
 )
@@ -40,6 +41,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.support_bundle import LeftOut, Source, to_json
 
 ZOOKEEPER_GROUPS = ("zookeeper", "zookeeper_source", "zookeeper_destination")
+PROPERTIES = ("quorumshift_broker_config", "quorumshift_controller_config")
 UNKNOWN = "unknown"  # the directory of runs that did not read the cluster id
 FILES = {
     support_texts.PROPERTIES: "node.properties",
@@ -61,7 +63,7 @@ class ActionModule(QuorumshiftAction):
         self.sources: list[Source] = []
         self.left_out: list[LeftOut] = []
         self.found: set[str] = {self.run_key()}
-        self.names: set[str] = {os.uname().nodename}
+        self.names: set[str] = {os.uname().nodename, *self.vars["groups"].get("all", ())}
         nodes = {host: role for role, group in GROUPS.items() for host in self.vars["groups"].get(group, [])}
         directory, cluster = self._cluster()
         self._add_status(directory)
@@ -195,10 +197,11 @@ class ActionModule(QuorumshiftAction):
         if texts is not None:
             opened = unseal_bytes(self.run_key(), read["secrets"], support_texts.MOST_BYTES)
             self.found.update(json.loads(opened))
-            self.left_out += [
-                LeftOut(f"the secret of {variable} on {host}", "so it could not be searched for")
-                for variable in read.get("unresolved") or ()
-            ]
+            for variable in read.get("unresolved") or ():
+                key, _colon, why = variable.partition(": ")
+                self.left_out.append(
+                    LeftOut(f"the secret of {key} on {host}", f"{why}, so no file was searched for it")
+                )
         return {"kafka": facts.get("version"), **(read.get("versions") or {})}
 
     def _keep_secrets(self, value: Any) -> None:
@@ -257,10 +260,6 @@ class ActionModule(QuorumshiftAction):
             own = self._variables_of(host)
             shown[host] = dict(sorted(self._own_variables(own)))
             self._keep_variables(host, own)
-            self.found |= redaction.find_secrets(shown[host])
-            for value in shown[host].values():
-                if isinstance(value, Mapping):
-                    self.found.update(masking.known_secrets({key: item for key, item in value.items() if "." in key}))
             with contextlib.suppress(Exception):  # whatever a template of the operator raises
                 self.names.update((host, str(own.get("ansible_host") or "")))
             for name in (
@@ -278,7 +277,13 @@ class ActionModule(QuorumshiftAction):
         for name in own:
             if variables.is_own(name) and name not in facts and name not in variable_specs.internal():
                 try:
-                    yield name, _plain(own[name])
+                    value = _plain(own[name])
+                    self.found |= redaction.find_secrets({name: value})
+                    if isinstance(value, dict):
+                        self.found.update(masking.known_secrets({key: value[key] for key in value if "." in key}))
+                    # A plugin's setting may be a secret whose name does not show it
+                    of_file = name in PROPERTIES and isinstance(value, dict)
+                    yield name, {key: mask_value(key, str(item)) for key, item in value.items()} if of_file else value
                 except Exception as error:  # whatever a template of the operator raises
                     yield name, f"could not be read: {error}"
 
@@ -290,13 +295,12 @@ class ActionModule(QuorumshiftAction):
             if name in skipped or str(name).startswith("_") or name in variable_specs.internal():
                 continue
             vaulted = [*_vaulted(raw[name])]
-            if not vaulted and not redaction.find_secrets({name: raw[name]}):
-                continue
             self.found.update(vaulted)
-            try:
-                self.found |= redaction.find_secrets({name: _plain(own[name])})
-            except Exception:  # its template has no value now
-                self.found |= redaction.find_secrets({name: _plain(raw[name])})
+            # By its name alone, a variable of this prefix is one of an encrypted file
+            known = "password" if str(name).startswith("vault_") else str(name)
+            if vaulted or redaction.find_secrets({known: raw[name]}):
+                with contextlib.suppress(Exception):  # a template of the operator that has no value now
+                    self.found |= redaction.find_secrets({known: _plain(own[name])})
 
 
 def collection_version() -> str:

@@ -70,6 +70,10 @@ How to check it
     sha256sum -c SHA256SUMS
 """
 
+_HIDDEN = """
+- host names and IP addresses: one name has one pseudonym in all files. A name stays that is neither in the inventory,
+  nor in the nodes' addresses, nor in a domain of these."""
+
 
 class Source(NamedTuple):
     """A file as it was read. `path`: in the bundle; `source`: where it comes from."""
@@ -258,9 +262,7 @@ def _remarks(redactor: Redactor) -> dict[str, str]:
         "short": f"\n  {counted} shorter than {redaction.SHORTEST} characters, and replaced only by their names."
         if short
         else "",
-        "hosts": "\n- host names and IP addresses: the same name has the same pseudonym in all files."
-        if hidden
-        else "",
+        "hosts": _HIDDEN if hidden else "",
         "addresses": "" if hidden else "Host names and IP addresses.\n",
     }
 

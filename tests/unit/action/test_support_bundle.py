@@ -43,6 +43,7 @@ def test_each_source_of_secrets_is_searched_in_the_logs(harness):
         vault_password="N4medWord",
         other={"api_token": ["L1stedWord"]},
         plain=EncryptedString(),
+        vault_kafka_pw="V4ultPrefix",
         quorumshift_broker_config={"ssl.key.password": "C0nfigWord", "my.url": "http://u:Ur1Word@x"},
     )
     harness.facts("b2", quorumshift_node={"file": {"properties": {"ssl.key.password": seal(KEY, "F4ctWord")}}})
@@ -51,6 +52,7 @@ def test_each_source_of_secrets_is_searched_in_the_logs(harness):
         "N4medWord",
         "L1stedWord",
         "V4ultedWord",
+        "V4ultPrefix",
         "C0nfigWord",
         "Ur1Word",
         "F4ctWord",
@@ -61,6 +63,19 @@ def test_each_source_of_secrets_is_searched_in_the_logs(harness):
     harness.hostvars["b1"]["support_texts"] = read("\n".join(words), ["H0stWord"])
     result = harness.run("support_bundle")
     assert files(result)["hosts/b1/node.log"].split("\n") == [MASK] * len(words)
+
+
+def test_a_short_secret_of_a_plugin_is_masked_in_the_inventory(harness):
+    config = {"my.plugin.pin": "Zq1", "ssl.key.password": "Zq2", "log.retention.ms": 5}
+    harness.hostvars["b1"]["quorumshift_broker_config"] = config
+    harness.hostvars["b1"]["quorumshift_client"] = {"sasl_password": "Zq3", "sasl_username": "ops"}
+    shown = json.loads(files(harness.run("support_bundle"))["inventory.json"])["b1"]
+    assert shown["quorumshift_broker_config"] == {
+        "my.plugin.pin": MASK,
+        "ssl.key.password": MASK,
+        "log.retention.ms": "5",
+    }
+    assert shown["quorumshift_client"] == {"sasl_password": MASK, "sasl_username": "ops"}
 
 
 def test_the_cluster_id_of_a_log_directory_is_no_secret(harness):
