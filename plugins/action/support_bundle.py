@@ -148,7 +148,7 @@ class ActionModule(QuorumshiftAction):
 
     def _add_status(self, directory: str) -> None:
         """Add the status of now, by the result of its task, and the newest that was kept, which may be older."""
-        result = self._registered("localhost", "quorumshift_state")
+        result = self._registered("localhost", "support_status")
         lines = result.get("screen")
         if lines:
             self._add("status.txt", "the playbook status, now", "".join(f"{line}\n" for line in lines).encode())

@@ -95,7 +95,7 @@ def test_a_bundle_without_any_answer_is_made(harness):
 
 
 def test_the_status_is_that_of_the_task(harness):
-    harness.hostvars["localhost"]["quorumshift_state"] = {"screen": ["Cluster x: zk", "  next"], "phase": "zk"}
+    harness.hostvars["localhost"]["support_status"] = {"screen": ["Cluster x: zk", "  next"], "phase": "zk"}
     harness.artifacts.save_status('{"phase": "zk"}')
     shown = files(harness.run("support_bundle"))
     assert shown["status.txt"] == "Cluster x: zk\n  next\n" and json.loads(shown["status.json"]) == {"phase": "zk"}
