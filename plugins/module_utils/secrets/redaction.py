@@ -177,9 +177,9 @@ class Hosts:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a secret, also without the escapes of a JAAS string, and each long line of one that has several: a log may
-    show it line by line."""
-    yield from {value, _unescape(value)}
+    """Yield a secret, also trimmed as Kafka takes it, and without the escapes of a JAAS string; and each long line of
+    one that has several: a log may show it line by line."""
+    yield from {value, value.strip(), _unescape(value)}
     lines = re.split(r"\r?\n|\\n", value)
     if len(lines) > 1:
         yield from (line.strip() for line in lines if len(line.strip()) >= _LINE and not line.startswith("-----"))

@@ -91,6 +91,10 @@ def test_a_secret_that_a_replacement_makes_survives_and_is_found():
     assert secrets.find_survivor(secrets.replace("SECRET1x").text)
 
 
+def test_a_secret_is_found_without_the_blanks_of_its_file():
+    assert redaction.Secrets(["Tr0ubad0r "]).replace("<Tr0ubad0r>").text == f"<{MASK}>"
+
+
 def test_lines_of_a_key_are_secrets_of_their_own():
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nQCSqGSIb3DQEHAqCAMIACAQExDz\n-----END PRIVATE KEY-----"
     text = "line: QCSqGSIb3DQEHAqCAMIACAQExDz"
