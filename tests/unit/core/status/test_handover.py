@@ -45,7 +45,7 @@ def test_what_the_edits_remove_is_what_no_file_has(name):
     """The list is not a second one beside the edits."""
     for node in recorded.facts(name)["nodes"].values():
         values = {**node["file"].get("properties", {}), "zookeeper.ssl.keystore.location": "/k", "broker.id": "1"}
-        values |= {"inter.broker.protocol.version": "3.9", "password.encoder.secret": "x"}
+        values.update({"inter.broker.protocol.version": "3.9", "password.encoder.secret": "x"})
         absent = handover.ABSENT[node["role"]]
         edited = (
             kraft_config.to_kraft_mode(values, 1)
