@@ -152,7 +152,8 @@ def wrong_value(role: str, entry: str) -> tuple[str, Any] | None:
     else an option of the entry itself."""
     options = specs(role)[entry]["options"]
     if role != HOME or "quorumshift_verify" in options:
-        return NAMED[(5 * ENTRIES.index((role, entry))) % len(NAMED)]
+        known = [pair for pair in NAMED if role != HOME or pair[0] in options]
+        return known[(5 * ENTRIES.index((role, entry))) % len(known)]
     for name, spec in options.items():
         if wrong_values(spec):
             return name, wrong_values(spec)[0]
