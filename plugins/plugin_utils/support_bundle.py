@@ -57,7 +57,7 @@ What was replaced
 - the values of secret settings, by their names: in properties files, JAAS, JSON, options of commands and log lines;
 - passwords in URLs, PEM blocks, and headers of HTTP authorization;
 - values that are secret in the inventory or in a node's properties file, wherever they are: plain, escaped,
-  URL-encoded or in base64. {searched} were searched for. The packed bundle was searched for them again, and had none.{short}{hosts}
+  URL-encoded or in base64. {searched} were searched for, in the packed bundle too, which had none.{short}{hosts}
 
 What is still in it
 -------------------
