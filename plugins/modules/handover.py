@@ -30,7 +30,8 @@ RETURN = r"""
 handover:
   description:
     - By role and host, the C(file) and the keys that it has to set (C(set); null for a secret); by role, the keys that
-      no file has (C(absent); a name with C(*) is the begin of names); the hosts whose file was not read (C(unread)).
+      no file may have (C(absent); one with C(*) is the begin of keys); by host, those that its file still has
+      (C(left)); the hosts whose file was not read (C(unread)).
   type: dict
   returned: success
   sample:
@@ -38,6 +39,7 @@ handover:
     cluster_id: phUKKf3TSny1o9Yap379dw
     brokers: {b1: {file: /etc/kafka/server.properties, set: {process.roles: broker, node.id: "1"}}}
     absent: {brokers: [broker.id, zookeeper.*], controllers: [zookeeper.*]}
+    left: {}
     unread: []
 """
 

@@ -238,20 +238,21 @@ def own_keys_of_migration_mode(extra: Iterable[str]) -> list[str]:
 
 def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str | None]:
     """Return the changes from migration mode to KRaft mode of a broker."""
-    changes: dict[str, str | None] = {key: None for key in properties if _is_one_of(key, ZOOKEEPER_ONLY)}
+    changes: dict[str, str | None] = {key: None for key in properties if is_one_of(key, ZOOKEEPER_ONLY)}
     changes.update({"broker.id": None, "process.roles": "broker", "node.id": str(node_id)})
     if config_values.get(properties, AUTHORIZER) == ZOOKEEPER_AUTHORIZER:
         changes[AUTHORIZER] = STANDARD_AUTHORIZER
     return changes
 
 
-def _is_one_of(key: str, names: Iterable[str]) -> bool:
+def is_one_of(key: str, names: Iterable[str]) -> bool:
+    """Return whether a key is one of these, of which those with * are the begin of keys."""
     return any(key.startswith(name[:-1]) if name.endswith("*") else key == name for name in names)
 
 
 def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
     """Return the changes that end a controller's migration mode for good."""
-    return {key: None for key in properties if _is_one_of(key, READS_ZOOKEEPER)}
+    return {key: None for key in properties if is_one_of(key, READS_ZOOKEEPER)}
 
 
 def controller_properties(
@@ -272,7 +273,7 @@ def controller_properties(
     quorumshift_controller_config, which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
-    derived.update({key: value for key, value in broker.items() if _is_one_of(key, _TAKEN)})
+    derived.update({key: value for key, value in broker.items() if is_one_of(key, _TAKEN)})
     if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
         derived.update({key: value for key, value in broker.items() if _CONNECTS_TO_BROKERS.fullmatch(key)})
     authorizer = config_values.get(broker, AUTHORIZER)
@@ -315,7 +316,7 @@ def is_taken_from_brokers(key: str) -> bool:
     """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
-    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or _is_one_of(key, _TAKEN)
+    return key in CONTROLLER_EVALUATES or key == AUTHORIZER or is_one_of(key, _TAKEN)
 
 
 def inter_broker_protocol(properties: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ ABSENT = {
     transitions.BROKER: ("broker.id", *kraft_config.ZOOKEEPER_ONLY),
     transitions.CONTROLLER: kraft_config.READS_ZOOKEEPER,
 }
-"""Keys that no file has any more, by role; a name with * is the begin of names."""
+"""Keys that no file may have any more, by role; one with * is the begin of keys."""
 _SET = (
     "process.roles",
     "node.id",
@@ -40,7 +40,8 @@ def describe(
 
     `own_keys`: the operator's own settings of brokers in migration mode (quorumshift_broker_config); `is_hidden`:
     whether the value of a key is a secret. A broker has the keys that the migration has set, a controller its whole
-    file; secrets are null. Hosts whose file was not read are under `unread`.
+    file; secrets are null. Hosts whose file was not read are under `unread`, keys that a file must not have and has
+    under `left`, by host.
     """
     files = {host: (node.get("file") or {}).get("properties") for host, node in sorted(nodes.items())}
     wanted = {*_SET, *own_keys}
@@ -55,9 +56,14 @@ def describe(
             if role == transitions.CONTROLLER or key in wanted
         }
         found[f"{role}s"][host] = {"file": nodes[host]["file"].get("path"), "set": shown}
+    left = {
+        host: [key for key in sorted(values or ()) if kraft_config.is_one_of(key, ABSENT[nodes[host]["role"]])]
+        for host, values in files.items()
+    }
     return {
         **found,
         "absent": {f"{role}s": list(names) for role, names in ABSENT.items()},
+        "left": {host: keys for host, keys in left.items() if keys},
         "unread": [host for host, values in files.items() if values is None],
     }
 
@@ -75,6 +81,9 @@ def lines(found: Mapping[str, Any], where: str) -> List[str]:
         shown.append(f"  file of {format_names(list(found[role]))}:{whole}")
         shown += [f"    + {_format(key, same)}" for key in keys if role == "brokers"]
         shown.append(f"    - {', '.join(found['absent'][role])}")
+    shown += [
+        f"  ! the file of {host} still has {', '.join(keys)}: remove them" for host, keys in found["left"].items()
+    ]
     if found["unread"]:
         shown.append(f"  not read: {format_names(found['unread'])}")
     return shown

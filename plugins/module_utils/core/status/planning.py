@@ -86,7 +86,6 @@ class Batch(NamedTuple):
 
     kind: str
     run: str
-    hosts: Sequence[str]
     took_s: float
 
 
@@ -103,8 +102,7 @@ def batches(events: Iterable[Mapping]) -> list[Batch]:
         elif event["name"] == run_outcome.STEP_ENDED and begun and begun["hosts"] == event["hosts"]:
             kinds = {(restart["name"], _run(restart)) for restart in done}
             if len(kinds) == 1 and all(restart.get("outcome") == "done" for restart in done):
-                hosts = [restart["host"] for restart in done]
-                found.append(Batch(*kinds.pop(), hosts, max(0.0, event["t"] - begun["t"])))
+                found.append(Batch(*kinds.pop(), max(0.0, event["t"] - begun["t"])))
             begun = None
     return [batch for batch in found if batch.run]
 

@@ -79,6 +79,17 @@ def test_a_host_that_was_not_read_is_named():
     assert handover.lines(found, "handover.json")[-1] == "  not read: b1"
 
 
+def test_a_key_that_is_still_there_is_named():
+    """As after a run of configuration management that knew the old file."""
+    facts = recorded.facts("finalized")
+    facts["nodes"]["b2"]["file"]["properties"]["zookeeper.connect"] = "z1:2181"
+    facts["nodes"]["c1"]["file"]["properties"]["password.encoder.secret"] = "x"
+    found = handover.describe("x", facts["nodes"], (), lambda _key, _value: False)
+    assert found["left"] == {"b2": ["zookeeper.connect"], "c1": ["password.encoder.secret"]}
+    assert "  ! the file of b2 still has zookeeper.connect: remove them" in handover.lines(found, "handover.json")
+    assert described("finalized")["left"] == {}
+
+
 def test_the_lines():
     shown = handover.lines(described("finalized"), "/srv/handover.json")
     assert shown[0].endswith("writes the nodes' files as they are now: /srv/handover.json")
