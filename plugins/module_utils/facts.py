@@ -273,6 +273,7 @@ class NodeFacts(TypedDict, total=False):
     old_layout: dict[str, OldLayout]
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
+    soak: dict[str, dict]  # the history of the soak that a backup host keeps, by cluster id (core.gates.soak)
     backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None
     last_error: str | None  # the newest in the node's own log (own_log.read_last_error)

@@ -69,6 +69,10 @@ options:
     description: For O(gate=before_finalize), the minimum time since the last restart, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
+  soak_gap:
+    description: For O(gate=before_finalize), how far two samples of the soak may be apart. Empty where none is needed.
+    type: str
+    default: ""
   token:
     description: For O(gate=before_finalize), the confirmation token that the operator gave.
     type: str
@@ -115,7 +119,12 @@ phase:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import (
+    cluster_health,
+    gates,
+    invariants,
+    soak,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback, rollback_readiness
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
@@ -142,15 +151,16 @@ def main():
             "verified": {"type": "list", "elements": "dict", "default": []},
             "accept": {"type": "list", "elements": "str", "default": []},
             "soak": {"type": "str", "default": "24h"},
+            "soak_gap": {"type": "str", "default": ""},
             "token": {"type": "str", "default": "", "no_log": False},
         }
     )
     given = module.params
 
     try:
-        soak_s = gates.parse_duration(given["soak"])
+        soak_s, gap_s = soak.parse_soak(given["soak"], given["soak_gap"])
     except ValueError as error:
-        module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
+        module.fail_json(msg=f"{error} (QS-CONNECT-008)")
 
     # A degraded cluster may be the very reason for a rollback.
     accepted = given["accept"] if gates.GATES[given["gate"]].rollback else None
@@ -182,7 +192,7 @@ def main():
                 troubles = lag.explain_behind(module.connections, phase.controllers(facts), given["lag_s"])
                 do = {"do": rollback_readiness.suggest_writes(facts)} if troubles else {}
             if given["gate"] == "before_finalize":
-                refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
+                refused = gates.finalize_troubles(facts, detected, given["token"], soak_s, gap_s)
                 if refused:  # waiting fixes none of these
                     module.fail_json(
                         msg=f"finalizing is rejected: {'; '.join(refused)}. Nothing was changed. (QS-GATE-012)"

@@ -20,6 +20,10 @@ options:
     description: How long a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
+  soak_gap:
+    description: How far two samples of the soak may be apart, as V(15m). Empty where that is not asked.
+    type: str
+    default: ""
   canary:
     description: The broker to restart first, as with M(quorumshift.kafka.rolling_restart).
     type: str
@@ -261,7 +265,7 @@ zookeeper_zxid:
   sample: 12884921274
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, soak
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback_readiness
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen, planning, screen
@@ -274,6 +278,7 @@ def main():
     module = ProbeModule(
         {
             "soak": {"type": "str", "default": "24h"},
+            "soak_gap": {"type": "str", "default": ""},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "plan_to": {"type": "str", "choices": ["", "hybrid", "zk"]},
@@ -281,9 +286,9 @@ def main():
     )
     given = module.params
     try:
-        soak_s = gates.parse_duration(given["soak"])
+        soak_s, gap_s = soak.parse_soak(given["soak"], given["soak_gap"])
     except ValueError as error:
-        module.fail_json(msg=f"quorumshift_soak: {error} (QS-CONNECT-008)")
+        module.fail_json(msg=f"{error} (QS-CONNECT-008)")
 
     def work():
         facts = module.facts(strict=False)
@@ -297,7 +302,7 @@ def main():
             "blocks": [block._asdict() for block in detected.blocks],
             "evidence": [item._asdict() for item in detected.evidence],
             "steps": detected.steps,
-            "next": screen.next_step(facts, detected, soak_s)._asdict(),
+            "next": screen.next_step(facts, detected, soak_s, gap_s)._asdict(),
             "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
             "mirrored_offset": migration.get("kraft_metadata_offset"),
             "mirrored_zxid": migration.get("mzxid"),

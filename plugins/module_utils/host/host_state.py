@@ -44,6 +44,7 @@ CONFIGS = "configs"
 JOB, CODE = "worker.json", "worker.zip"
 OF_A_NODE = (CONFIGS, JOURNAL, LOCK, RESTART, RUN_LOCK, JOB, CODE)
 COPY = "copy.json"
+SOAK = "soak.json"
 DIGEST_KEY = "digest_key.json"
 
 OPTIONS = {"state_dir": {"type": "path", "default": "/var/lib/quorumshift"}}

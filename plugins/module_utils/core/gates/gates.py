@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Iterable, Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, soak
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import (
     kraft_config,
     phase,
@@ -349,8 +348,12 @@ def finalize_token(facts: ClusterFacts) -> str:
     return f"{phase.cluster_id(facts)}:{make_token('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
 
 
-def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
-    """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
+def finalize_troubles(
+    facts: ClusterFacts, detected: phase.PhaseResult, token: str, soak_s: float, gap_s: float | None = None
+) -> list[str]:
+    """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866).
+
+    `gap_s`: how far two samples of the soak may be apart (soak.measure)."""
     reasons = []
     wanted = finalize_token(facts)
     if token.partition(":")[0] != wanted.partition(":")[0] or (detected.phase == DUAL_WRITE and token != wanted):
@@ -384,7 +387,32 @@ def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: s
             reasons.append(f"when {', '.join(unseen)} started could not be read, so its soak is unknown (QS-GATE-012)")
         elif soaked < soak_s:
             reasons.append(f"the last restart was {soaked:.0f} s ago, the soak is {soak_s:.0f} s (QS-GATE-012)")
+        sound = measure_soak(facts, gap_s)
+        if facts["time"] - sound.since < soak_s:
+            reasons.append(
+                f"the soak is {soak_s:.0f} s, and was sound for the last {facts['time'] - sound.since:.0f} s alone: "
+                f"{sound.why} (QS-GATE-013)"
+            )
     return reasons
+
+
+def measure_soak(facts: ClusterFacts, gap_s: float | None, sample: soak.Sample | None = None) -> soak.Sound:
+    """Return since when the soak is sound, by the samples that hosts keep of this cluster, and the one taken now."""
+    histories = soak_histories(facts)
+    if sample:
+        kept = histories or {"": {}}
+        histories = {
+            host: history if history.get("error") else soak.add(history, sample, gap_s)
+            for host, history in kept.items()
+        }
+    return soak.measure(histories, facts["time"], gap_s)
+
+
+def soak_histories(facts: ClusterFacts) -> dict[str, soak.History]:
+    """Return, by host, the history of the soak that it keeps of this cluster."""
+    cluster_id = phase.cluster_id(facts) or ""
+    kept = {host: (node.get("soak") or {}).get(cluster_id) for host, node in facts["nodes"].items()}
+    return {host: history for host, history in kept.items() if history}
 
 
 def soaked_s(facts: ClusterFacts) -> float:
@@ -418,17 +446,3 @@ def _format_by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
     if is_secret(key):
         return key
     return f"{key} ({', '.join(f'{host} {properties.get(key)!r}' for host, properties in values.items())})"
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_duration(duration: str | float) -> float:
-    """Return a duration (`24h`, `90m`, `30s`, `2d`) in seconds; only 0 needs no unit. Raises ValueError."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
-    if not match:
-        raise ValueError(f"{str(duration)!r} is not a duration. Use a number with its unit, as 24h, 90m, 30s or 2d")
-    number, unit = match.groups()
-    if not unit and float(number):
-        raise ValueError(f"{str(duration)!r} has no unit. For {number} hours use {number}h; units are s, m, h and d")
-    return float(number) * _UNITS[unit or "s"]

@@ -15,9 +15,9 @@ import re
 from typing import Any, Callable, Collection, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_observer
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import durations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
     Security,
@@ -502,24 +502,29 @@ def _super_users(
 
 
 def _durations(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]) -> Iterable[Problem]:
-    for value, hosts in given.values("quorumshift_soak"):
-        try:
-            text = convert(specs["quorumshift_soak"], value)
-            if text in (None, ""):
+    for name in ("quorumshift_soak", "quorumshift_soak_gap"):
+        for value, hosts in given.values(name):
+            try:
+                text = convert(specs[name], value)
+                if text in (None, ""):
+                    continue  # the check of the values reports it
+            except (TypeError, ValueError):
                 continue  # the check of the values reports it
-        except (TypeError, ValueError):
-            continue  # the check of the values reports it
-        try:
-            soak_s = gates.parse_duration(text)
-        except ValueError as error:
-            yield Problem(f"quorumshift_soak{given.format_hosts(hosts)}: {error}.", "stops")
-            continue
-        if soak_s < SHORT_SOAK_S:
-            yield Problem(
-                f"quorumshift_soak{given.format_hosts(hosts)}: {value} is less than an hour. Finalization cannot be "
-                "undone; the soak shows faults before it. The default is 24h.",
-                "warns",
-            )
+            try:
+                seconds = durations.parse_duration(text)
+            except ValueError as error:
+                yield Problem(f"{name}{given.format_hosts(hosts)}: {error}.", "stops")
+                continue
+            yield from _short_soak(name, value, seconds, given.format_hosts(hosts))
+
+
+def _short_soak(name: str, value: Any, seconds: float, where: str) -> Iterable[Problem]:
+    if name == "quorumshift_soak" and seconds < SHORT_SOAK_S:
+        yield Problem(
+            f"{name}{where}: {value} is less than an hour. Finalization cannot be "
+            "undone; the soak shows faults before it. The default is 24h.",
+            "warns",
+        )
 
 
 def _ids(given: Given, forward: bool) -> Iterable[Problem]:

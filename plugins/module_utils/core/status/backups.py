@@ -9,7 +9,7 @@ import os
 from typing import Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import durations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 REMOVE = "quorumshift_remove_backups=true"
@@ -25,7 +25,7 @@ def reminders(nodes: Mapping[str, NodeFacts], cluster_id: str | None, now: float
     """Return a sentence for each host that has backups, without a full stop."""
     return [
         f"{host} has {len(files)} backup{'s' if len(files) > 1 else ''} of ZooKeeper with credentials in "
-        f"{os.path.dirname(files[0]['path'])}, the oldest {screen.format_duration(max(0, now - files[0]['time']))} "
+        f"{os.path.dirname(files[0]['path'])}, the oldest {durations.format_duration(max(0, now - files[0]['time']))} "
         f"old. Once you need no backup: run the playbook migrate with -e {REMOVE}"
         for host, files in find_backups(nodes, cluster_id).items()
     ]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Callable, Iterable, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import planning
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import durations
 
 OWN = ("broker.id", "node.id")
 
@@ -56,7 +57,7 @@ def _time(ahead: Sequence[planning.Step], times: planning.Times) -> str:
     elif kinds & set(times.each):
         source = "by this cluster's journals and the nodes' logs of their last start"
     return (
-        f"{screen.format_duration(took)} for {count} restarts, at {took / count:.0f} s each {source}; gates, the "
+        f"{durations.format_duration(took)} for {count} restarts, at {took / count:.0f} s each {source}; gates, the "
         "initial copy and the soak take additional time"
     )
 
@@ -70,12 +71,12 @@ def took_lines(steps: Iterable[planning.Took], seconds: float) -> list[str]:
     """Return the planned and the real time of a run's restarts as lines; `seconds`: of the whole run."""
     shown = []
     for step in steps:
-        planned = "no estimate" if step.planned_s is None else f"planned {screen.format_duration(step.planned_s)}"
-        took = screen.format_duration(step.took_s)
+        planned = "no estimate" if step.planned_s is None else f"planned {durations.format_duration(step.planned_s)}"
+        took = durations.format_duration(step.took_s)
         if step.planned != step.batches:
             planned, took = f"{planned} for {step.planned} restarts", f"{took} for {step.batches}"
         shown.append(f"  {step.text}: {planned}, took {took}")
-    return [*shown, f"  whole run, with gates and waits: {screen.format_duration(seconds)}"]
+    return [*shown, f"  whole run, with gates and waits: {durations.format_duration(seconds)}"]
 
 
 def _append_reason(host: str, reasons: Mapping[str, str]) -> str:

@@ -9,12 +9,12 @@ import time
 from typing import Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, soak
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice, durations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, RunLock
 
 
@@ -79,8 +79,8 @@ _WATCH = (
 )
 
 
-def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -> Next:
-    """Return the next step from the detected phase; `soak_s` in seconds."""
+def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float, gap_s: float | None = None) -> Next:
+    """Return the next step from the detected phase; `soak_s` in seconds, `gap_s` as in soak.measure."""
     if phase.find_restoring(facts):
         return Next(
             "finish the restore: the playbook shows what is left and prints its token", "restore_zookeeper", False
@@ -100,25 +100,30 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
         to_start = phase.find_startable(facts, detected.phase)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
-    left_s = soak_s - gates.soaked_s(facts)
+    histories = gates.soak_histories(facts)
+    sound = gates.measure_soak(facts, gap_s)
+    left_s = soak_s - min(gates.soaked_s(facts), facts["time"] - sound.since)
+    watch = (*_WATCH, _describe_samples(sound, bool(histories)))
     if left_s <= 0:
-        return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
+        return Next("finalize: the soak is over. It cannot be undone", "migrate", True, watch)
     until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left_s))
-    return Next(f"soak until {until} ({format_duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
+    return Next(
+        f"soak until {until} ({durations.format_duration(left_s)} to go), then finalize", "migrate", True, watch
+    )
+
+
+def _describe_samples(sound: soak.Sound, kept: bool) -> str:
+    """Return what the samples of the soak say, as a line of what to watch."""
+    if not kept:
+        return "no sample of the soak is kept: run the playbook watch_soak every few minutes"
+    apart = f", at most {durations.format_duration(sound.apart_s)} apart" if sound.samples > 1 else ""
+    before = f"; before that, {sound.why}" if sound.why else ""
+    return f"{sound.samples} good samples of the soak{apart}{before}"
 
 
 def _next_after_unfinished(facts: ClusterFacts, text: str) -> str:
     hosts = phase.find_unfinished(facts)
     return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as text, such as 1 h 5 min."""
-    hours, rest = divmod(int(seconds + 0.5), 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def node_lines(facts: ClusterFacts) -> dict[str, dict]:

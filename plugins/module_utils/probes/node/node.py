@@ -98,6 +98,12 @@ def collect(
         "journals": {
             name: host_state.read_journal(os.path.join(path, key), journal_events) for name, path in kept.items()
         },
+        "soak": {
+            name: history
+            for name, path in kept.items()
+            for history in [read_json(os.path.join(path, host_state.SOAK))]
+            if history
+        },
         "backups": {name: _backups(path) for name, path in kept.items()},
         "digest_keys": {
             name: seal(run_key, stored["key"])

@@ -365,26 +365,6 @@ def test_unknown_start_time_blocks_finalization_where_a_soak_is_required(service
     assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown (QS-GATE-012)"]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("24h", 86400), ("90m", 5400), ("30s", 30), ("2d", 172800), ("0", 0), (0, 0), (" 1.5 h ", 5400)],
-)
-def test_durations(text, seconds):
-    assert gates.parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "h", "1w", "-5s", "1h30m", "a day", None])
-def test_invalid_duration(text):
-    with pytest.raises(ValueError, match="is not a duration"):
-        gates.parse_duration(text)
-
-
-@pytest.mark.parametrize("text", ["12", 12, "1.5", " 90 "])
-def test_a_duration_needs_its_unit(text):
-    with pytest.raises(ValueError, match=f"has no unit. For {str(text).strip()} hours use {str(text).strip()}h"):
-        gates.parse_duration(text)
-
-
 def compared(job="metadata_parity", gate="before_kraft", run="r1", verdict="pass"):
     return {"job": job, "gate": gate, "run": run, "verdict": verdict}
 
