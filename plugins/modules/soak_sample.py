@@ -87,7 +87,7 @@ RECORDED = (phase.HYBRID, phase.DUAL_WRITE, phase.UNKNOWN)
 
 
 def main():
-    """Read, judge, exit."""
+    """Read, evaluate, exit."""
     module = ProbeModule(
         {
             "soak": {"type": "str", "default": "24h"},

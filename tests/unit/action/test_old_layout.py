@@ -46,7 +46,16 @@ ENTRIES = {
     "kafka_home without a run": ("broker", {"state": "switched", "run": None}),
 }
 GATES = {"node_restart": "before_kraft", "controller_wipe": "brokers_plain"}
-READ_ONLY = {"plan", "preflight", "restart_plan", "status", "support_bundle", "verify", "zookeeper_clients"}
+READ_ONLY = {
+    "plan",
+    "preflight",
+    "restart_plan",
+    "status",
+    "support_bundle",
+    "verify",
+    "watch_soak",
+    "zookeeper_clients",
+}
 
 
 def options(tmp_path, entry):

@@ -119,13 +119,13 @@ def lines(taken: Mapping[str, Any]) -> Iterator[str]:
 def _covered_since(good: Iterable[Mapping[str, Any]], now: float, gap_s: float) -> float:
     """Return from when on samples are at most `gap_s` apart, up to now. The time before the oldest of them counts for
     as long as two samples may be apart."""
-    since = now
+    since, is_covered = now, False
     usable = sorted((episode for episode in good if episode["apart_s"] <= gap_s), key=lambda episode: -episode["to"])
     for episode in usable:
         if episode["to"] < since - gap_s:
             break
-        since = min(since, episode["from"])
-    return since - gap_s if since < now else now
+        since, is_covered = min(since, episode["from"]), True
+    return since - gap_s if is_covered else now
 
 
 def _is_bad(episode: Mapping[str, Any]) -> bool:

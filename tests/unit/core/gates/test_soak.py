@@ -40,12 +40,12 @@ def model(samples, now, gap_s):
     which each further moment has a good sample at most so long before it."""
     since = max((at for at, said in samples if said != GOOD), default=0.0)
     if gap_s is not None:
-        covered = now
+        covered, seen = now, False
         for at in sorted((at for at, said in samples if said == GOOD), reverse=True):
             if covered - at > gap_s:
                 break
-            covered = at
-        since = max(since, covered - gap_s if covered < now else now)
+            covered, seen = at, True
+        since = max(since, covered - gap_s if seen else now)
     return since
 
 
@@ -56,7 +56,7 @@ def test_episodes_say_what_single_samples_say(seed):
     for _sample in range(rng.randrange(40)):
         now += rng.choice([1.0, 30.0, 59.0, 60.0, 61.0, 299.0, 301.0, 4000.0])
         samples.append((now, rng.choice(SAID)))
-    now += rng.choice([1.0, 60.0, 61.0, 301.0])
+    now += rng.choice([0.0, 1.0, 60.0, 61.0, 301.0])
     assert soak.measure({"c1": history(samples, gap_s)}, now, gap_s).since == model(samples, now, gap_s)
     # Each host has the samples that reached it; together they have what they say, and no more
     halves = [[sample for sample in samples if rng.random() < 0.6] for _host in range(2)]
