@@ -28,7 +28,6 @@ from quorumshift_spark import excuses, result, rules
 from tools.yaml_files import parse_yaml, read_yaml
 
 DOCS = ROOT / "docs"
-ADDRESSES = ("quorumshift_bootstrap_servers", "quorumshift_zookeeper_connect")
 
 
 def slug(heading: str) -> str:
@@ -70,11 +69,10 @@ def shared_variables() -> dict[str, dict]:
 
 
 def variables_table(entry_point: str) -> str:
-    """The public variables of one entry point of the role quorumshift, from its argument specs. YAML puts merged keys
-    before the entry's own, which are the addresses of the cluster."""
+    """The public variables of one entry point of the role quorumshift, from its argument specs."""
     rows = ["| variable | type | default | what it is |", "|---|---|---|---|"]
     options = specs("quorumshift")[entry_point]["options"]
-    for name, spec in sorted(options.items(), key=lambda option: option[0] not in ADDRESSES):
+    for name, spec in options.items():
         text = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
         default = "required" if spec.get("required") else f"`{spec['default']!r}`" if "default" in spec else "none"
         rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(text)} |")
