@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 
@@ -139,7 +138,7 @@ def test_a_playbook_refuses_a_wrong_value_of_each_shared_variable_before_it_reac
 
 
 def wrong_value(role: str, entry: str) -> tuple[str, Any] | None:
-    """Return an option with a value that its spec does not allow: another one for each entry that has shared variables."""
+    """Return an option with a value that its spec does not allow: another one for each entry with shared variables."""
     options = specs(role)[entry]["options"]
     known = [pair for pair in NAMED if pair[0] in options]
     if len(known) > 1:
