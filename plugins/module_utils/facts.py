@@ -277,7 +277,7 @@ class NodeFacts(TypedDict, total=False):
     backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None
     last_error: str | None  # the newest in the node's own log (own_log.read_last_error)
-    storage_tool: bool  # kafka-storage.sh exists
+    storage_tool: str  # the path of kafka-storage.sh, '' where there is none
     limits: dict | None
     memory: dict
     # added by action plugins

@@ -14,6 +14,7 @@ from typing import Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import (
     clean_up,
+    lost_logs,
     restart_token,
     same_cluster,
     strays,
@@ -442,8 +443,11 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
         unit = next((unit for host in down if (unit := (seen.controllers[host].get("service") or {}).get("name"))), "")
-        do = f"start them: they have the metadata. On each: systemctl start {unit or 'SERVICE'}"
-        if not set(down) - set(find_startable(seen.facts, phase)):
+        do = f"start them. On each: systemctl start {unit or 'SERVICE'}"
+        lost = lost_logs.find(seen.controllers, down)
+        if lost.empty or lost.foreign:
+            do = lost_logs.advise(seen.facts, lost, cluster_id(seen.facts) or "CLUSTER_ID")
+        elif not set(down) - set(find_startable(seen.facts, phase)):
             do = "run again: the run starts them. They have the metadata"
         blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)} (QS-PHASE-011)", do))
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:

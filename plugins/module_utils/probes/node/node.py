@@ -113,11 +113,17 @@ def collect(
         },
         "version": installation.running_version(*find_process(running["main_pid"]))
         or installation.installed_version(kafka_home),
-        "storage_tool": os.path.exists(installation.tool_path(os.path.join(kafka_home, installation.STORAGE))),
+        "storage_tool": _storage_tool(kafka_home),
         "last_error": own_log.read_last_error(log_file, running, secrets) if log_file else None,
         "limits": read_limits(pid),
         "memory": {**memory.read_host(), "heap": memory.read_heap(pid)},
     }
+
+
+def _storage_tool(kafka_home: str) -> str:
+    """Return the path of kafka-storage.sh, '' if there is none."""
+    path = installation.tool_path(os.path.join(kafka_home, installation.STORAGE))
+    return path if os.path.exists(path) else ""
 
 
 def read_properties(path: str) -> dict[str, str]:

@@ -324,7 +324,7 @@ def test_supported_releases_have_protocol_version_3_9(version):
 
 def test_finding_for_a_controller_without_the_tool_that_formats():
     facts = collected()
-    node(facts, "c1")["storage_tool"] = False
+    node(facts, "c1")["storage_tool"] = ""
     assert the_one(facts, "reached").startswith("c1 has no kafka-storage.sh and no kafka-storage")
 
 
