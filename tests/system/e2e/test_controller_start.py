@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.system.testbed.waiting import meanwhile
 
 LOG = "/var/log/kafka/controller.log"
@@ -28,3 +30,14 @@ def test_a_controller_that_ends_before_it_is_registered_is_reported(fresh):
 def test_the_next_run_starts_it(fresh):
     ran = fresh.play(extra=QUICK)
     assert ran.code == 0 and "c3 starts" in ran.text and ": dual_write" in ran.text, ran.text
+
+
+def test_one_that_lost_its_disk_is_formatted_by_the_printed_command(fresh):
+    lose = "systemctl stop kafka-controller && rm -rf /var/lib/kafka/metadata/* /var/lib/kafka/metadata/.lock"
+    fresh.run("c1", lose)
+    status = fresh.play("status")
+    assert "The log directory of c1 is empty." in status.text and "have the metadata" not in status.text, status.text
+    (command,) = re.findall(r"On c1: (runuser .*?)\. \(QS-PHASE-011\)", status.text)
+    fresh.run("c1", command)
+    again = fresh.play(extra=QUICK)  # its gate waits until the controller has caught up
+    assert again.code == 0 and ": dual_write" in again.text and "controllers down" not in again.text, again.text
