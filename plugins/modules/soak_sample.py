@@ -64,6 +64,14 @@ left_s:
   description: How many seconds are left; negative once the soak is over. Null in other phases.
   type: float
   returned: success
+news:
+  description:
+    - What the sample says that the one before did not say, each as an event and a sentence. The events are
+      C(sample_bad), C(sample_good) after a bad one, and C(soak_over).
+  type: list
+  elements: list
+  returned: success
+  sample: [[soak_over, "the soak is over: finalize or roll back (quorumshift.kafka.status)"]]
 metrics:
   description: The sample in Prometheus' text format.
   type: str
@@ -106,7 +114,8 @@ def main():
             facts = module.facts()
         except (ZooKeeperError, topics.KafkaException) as error:  # no answer is a bad sample, and kept as one
             sample = soak.Sample(time.time(), phase.UNKNOWN, [f"{error_text(error)} (QS-CONNECT-001)"])
-            return {"sample": sample._asdict(), "keep": True, "soaked_s": None, "left_s": None, "metrics": ""}
+            result = {"sample": sample._asdict(), "keep": True, "soaked_s": None, "left_s": None, "metrics": ""}
+            return {**result, "news": soak.news(kept_histories(module), sample, None)}
         detected = phase.detect(facts)
         problems = find_problems(module, facts, detected)
         sample = soak.Sample(facts["time"], detected.phase, problems)
@@ -119,10 +128,18 @@ def main():
             "keep": detected.phase in RECORDED,
             "soaked_s": soaked_s,
             "left_s": left_s,
+            "news": soak.news(gates.soak_histories(facts), sample, left_s),
             "metrics": metrics.render(facts, detected, sample, left_s),
         }
 
     module.run(work)
+
+
+def kept_histories(module):
+    """Return the histories of the run's cluster, where the cluster itself does not answer."""
+    return {
+        host: (node.get("soak") or {}).get(module.params["cluster_id"]) or {} for host, node in module.nodes.items()
+    }
 
 
 def find_problems(module, facts, detected):
