@@ -64,6 +64,7 @@ class CallbackModule(CallbackBase):
         self._playbook, self._phase, self._failure = "", "", ""
         self._session: dict[str, Any] = {}
         self._shows_next = False  # whether the status was shown: the run stopped where a person goes on
+        self._is_sample_bad = False  # which is news once, however often a timer runs
         self._warned = False
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
@@ -84,6 +85,7 @@ class CallbackModule(CallbackBase):
         self._shows_next = self._shows_next or action == f"{_OWN}status"
         if action == f"{_OWN}soak_sample":
             self._phase = returned["sample"]["phase"]
+            self._is_sample_bad = bool(returned["sample"]["problems"])
             for event, text in returned["news"]:
                 self._post(event, text)
 
@@ -105,6 +107,8 @@ class CallbackModule(CallbackBase):
         """Post how the run ended. A playbook that takes no run lock ends without an event, unless it fails."""
         hosts = [stats.summarize(host) for host in stats.processed]
         if any(counts["failures"] or counts["unreachable"] for counts in hosts):
+            if self._is_sample_bad:
+                return
             self._post("failed", f"{self._playbook} failed: {self._failure or 'the log has the reason'}")
         elif self._session.get("run_lock"):
             if self._phase == phase.DUAL_WRITE and self._shows_next:
