@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""webhook: tell a URL when a run stops, fails or ends, and when a soak begins, is disturbed or is over."""
+"""webhook: post to a URL when a run stops, fails or ends, and when a soak begins, is disturbed or is over."""
 
 from __future__ import annotations
 
