@@ -7,7 +7,7 @@
 
 job.json, beside what each job has (job.py)::
 
-    {"progress": directory or null,
+    {"store": directory, or URI of one, that driver and executors share; or null,
      "views": {"cluster": {"bootstrap_servers": "host:port,...", "client": {options of security.py}},
                "baseline": {"path": output directory of an earlier run} or null},
      "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"], "chunk_offsets": 50000,
@@ -18,11 +18,12 @@ job.json, beside what each job has (job.py)::
 topics. Applications delete records of `purged_topics`, as Kafka Streams does in its repartition topics. Of the topics
 of `samples` only the last records of each partition, or a share of the chunks, are read; compacted topics are always
 read as a whole. The baseline's chunks are read again with their bounds; `chunk_offsets` is the size of new ones.
-Reading may stand still for `request_timeout_s`. What is in `progress` from a job that did not end is not read again.
+Reading may stand still for `request_timeout_s`. Executors write what they read to the store as Parquet; what is there
+from a job that did not end is not read again. By default it is the directory `store` beside job.json.
 
-Writes result.json, the tables of differences and the current fingerprint (fingerprint.store), the next run's baseline,
-to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the job's nonce is
-valid.
+Writes result.json, the tables of differences and what describes the current fingerprint (fingerprint.store), the next
+run's baseline, to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the
+job's nonce is valid.
 """
 
 from __future__ import annotations
@@ -43,12 +44,11 @@ from quorumshift_spark import result as results
 from quorumshift_spark import running
 from quorumshift_spark.fingerprint import compare, coordinators, fetch, plan, store
 from quorumshift_spark.fingerprint.cluster import Cluster, Metadata, chosen, now_ms
-from quorumshift_spark.fingerprint.compacted import Keys, Side
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators
+from quorumshift_spark.fingerprint.data import Data, locked
 from quorumshift_spark.fingerprint.findings import CLUSTER, Findings
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range, Sample, TopicPartition
-from quorumshift_spark.fingerprint.progress import Progress
+from quorumshift_spark.fingerprint.plan import PartitionState, Range, Sample, TopicPartition
 from quorumshift_spark.rules import BASELINE, SINCE
 from quorumshift_spark.views.source import error_line
 
@@ -69,7 +69,7 @@ class Unfinished(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    views, own = (CLUSTER, BASELINE), ("fingerprint", "progress")
+    views, own = (CLUSTER, BASELINE), ("fingerprint", "store")
     return running.main(JOB, __doc__, _Run, arguments, views, own)
 
 
@@ -101,25 +101,16 @@ class _Run:
         for name in (results.DIFFERENCES, results.DIFFERENCES_CSV, store.NAME):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.job.output, name))
-        place = os.path.expanduser(self.job.own["progress"] or os.path.join(self.job.directory, "progress"))
-        progress = Progress(place, _identity(self.job))
         try:
-            findings, fingerprint = _fingerprint(self, progress)
+            findings, fingerprint = _fingerprint(self)
             with self.stage("write", CLUSTER):
-                rows = store.write(self.job.output, fingerprint)
+                store.write(self.job.output, fingerprint)
                 listed = (results.row(difference, BASELINE, CLUSTER) for difference in findings.differences)
                 self.result["files"].update(results.write_differences(self.job.output, listed))
-                rows[store.NAME] = 1
-                for name, number in rows.items():
-                    self.result["files"][name] = results.file_facts(os.path.join(self.job.output, name), number)
+                self.result["files"][store.NAME] = results.file_facts(os.path.join(self.job.output, store.NAME), 1)
             _evaluate(self, findings)
-            # After a difference all is read again: a replica may have been repaired
-            if self.result["verdict"] in (results.PASS, results.DIFFER):
-                progress.drop()
         except Unfinished as error:
             self.result.update(verdict=results.INCOMPLETE, reasons=[str(error)])
-        finally:
-            progress.close()
 
 
 def _identity(job: jobs.Job) -> Dict[str, Any]:
@@ -167,7 +158,7 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     result.update(verdict=compare.verdict(findings), reasons=reasons)
 
 
-def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerprint]:
+def _fingerprint(run_state: _Run) -> tuple[Findings, Fingerprint]:
     """Read the baseline and the cluster. Return the findings and the next baseline."""
     job, settings, bounds = run_state.job, run_state.settings, run_state.bounds
     patterns, exclude = settings["topics"], settings["exclude"]
@@ -197,62 +188,81 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
         sampled = _samples(settings["samples"], states)
         view["state"] = {"time_ms": taken, "topics": len(topics)}
 
-    wanted, finished = progress.finished(_wanted(settings["chunk_offsets"], states, was, sampled), states)
-    chunks = list(finished)
+    wanted = _wanted(settings["chunk_offsets"], states, was, sampled)
     sizes = {
         tp: cluster.size(tp, found.topics[tp[0]].leaders[tp[1]])
         for tp, state in states.items()
         if tp[0] in sampled or (was and tp[0] in was.samples)
     }
-    with running.spark(JOB, run_state.result) as session:
-        with run_state.stage("read", CLUSTER), _bounded(session, bounds.read_s) as late:
+    there = os.path.expanduser(job.own["store"] or os.path.join(job.directory, "store"))
+    with running.spark(JOB, run_state.result) as session, locked(there):
+        with running.described(f"{JOB}: read"):  # not bounded: a check that is cancelled would remove the files
+            data = Data(session, there, _identity(job), was)
+        with run_state.stage("read", CLUSTER) as view, _bounded(session, bounds.read_s) as late:
+            data.resume(states)
+            finished = plan.chunks_in(wanted) - plan.chunks_in(data.left(wanted))
+            if finished:
+                view["state"]["chunks_of_an_earlier_job"] = finished
             try:
                 unread = fetch.read(
-                    session.sparkContext,
+                    session,
+                    data,
                     wanted,
+                    states,
                     lambda: cluster.metadata().leaders(),
                     cluster.log_starts,
                     security.with_content(),  # executors may lack these files
                     bounds.request_timeout_s,
-                    lambda *read: chunks.extend(progress.add(*read)),
                     late,
                 )
             except Exception as error:
                 if not late.is_set():
                     raise
-                raise Unfinished(_unfinished(wanted, chunks[len(finished) :], len(finished), bounds)) from error
-        with run_state.stage("compare_keys", CLUSTER):
-            here = Side([chunk for chunk in chunks if chunk.keys is not None], progress.keys)
-            there = Side([chunk for chunk in was.chunks if chunk.keys is not None], was.keys) if was else None
-            keys = Keys(session, there, here)
+                data.refresh()
+                raise Unfinished(_unfinished(wanted, data.left(wanted), bounds)) from error
+        with run_state.stage("compare_chunks", CLUSTER):
             starts = cluster.log_starts(states)  # retention may have moved them during the scan
             states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
-            tallies = keys.tallies(_compared(was.partitions) if was else {}, _compared(states))
-            newest = keys.newest(
-                {record: entry.partition for entry in gone for record in (*entry.records, *entry.of_group)}
+            ids = {name: topic.id for name, topic in found.topics.items()}
+            sampled = {**(was.samples if was else {}), **sampled}
+            places = {
+                tp: [place for place in read if place.end > states[tp].log_start]
+                for tp, read in data.places(wanted).items()
+            }
+            current = Fingerprint(
+                job.cluster_id, taken, ids, states, places, compare.Data(data.directory, {}), now, sampled
             )
-    with run_state.stage("compare", CLUSTER) as view:
-        chunks = [chunk for chunk in chunks if chunk.end > states[chunk.topic, chunk.partition].log_start]
-        ids = {name: topic.id for name, topic in found.topics.items()}
-        sampled = {**(was.samples if was else {}), **sampled}
-        current = Fingerprint(job.cluster_id, taken, ids, states, chunks, progress.keys, now, sampled)
-        view["read"] = compare.sizes(current)
-        view["state"]["records"] = sum(chunk.records for chunk in chunks if chunk.topic not in coordinators.INTERNAL)
-        if finished:
-            view["state"]["chunks_of_an_earlier_job"] = len(finished)
-        samples = _sample_texts(was, current)
-        if samples:
-            view["state"]["samples"] = samples
-        findings = compare.coverage(job.gate, whole, ids, topics, patterns, exclude, hidden)
-        context = Context(log_ends, settings["purged_topics"], unread, gone, newest, tallies, sizes, now_ms())
-        findings.add(compare.compare(was, current, context))
-        kept = [chunk for chunk in chunks if chunk.keys is not None or chunk.begin >= states[chunk[:2]].log_start]
+            context = Context(log_ends, settings["purged_topics"], unread, gone, read_ms=now_ms())
+            both = compare.both(was, current, context, sizes)
+            contents = data.contents(places, both)
+        with run_state.stage("compare_keys", CLUSTER):
+            both = {tp: of for tp, of in both.items() if tp[0] not in coordinators.INTERNAL}
+            number = sum(content.keys + content.old_keys for tp, content in contents.items() if tp in both)
+            records = {record: entry.partition for entry in gone for record in (*entry.records, *entry.of_group)}
+            context = context._replace(
+                contents=contents, tallies=data.tallies(places, both, number), newest=data.newest(places, records)
+            )
+        with run_state.stage("compare", CLUSTER) as view:
+            counted = {"shares": compare.shares(current, contents), "sizes": compare.sizes(current, contents)}
+            current = current._replace(**counted)
+            view["read"] = current.sizes
+            view["state"]["records"] = sum(
+                content.records for tp, content in contents.items() if tp[0] not in coordinators.INTERNAL
+            )
+            samples = _sample_texts(was, current)
+            if samples:
+                view["state"]["samples"] = samples
+            findings = compare.coverage(job.gate, whole, ids, topics, patterns, exclude, hidden)
+            findings.add(compare.compare(was, current, context))
+            kept = {
+                tp: [place for place in read if place.keyed or place.begin >= states[tp].log_start]
+                for tp, read in places.items()
+            }
+            verdict = compare.verdict(findings)
+            # After a difference all is read again: a replica may have been repaired
+            if verdict != results.INCOMPLETE:
+                current = current._replace(data=data.decide(verdict == results.PASS))
     return findings, current._replace(chunks=kept)
-
-
-def _compared(states: Mapping[TopicPartition, PartitionState]) -> Dict[TopicPartition, PartitionState]:
-    """Return the partitions without those of the coordinators: of these only entries that are gone are looked up."""
-    return {tp: state for tp, state in states.items() if tp[0] not in coordinators.INTERNAL}
 
 
 def _samples(
@@ -277,12 +287,11 @@ def _wanted(
     samples: Mapping[str, Sample],
 ) -> List[Range]:
     """Return what is to be read. Of a topic that is compacted, or was at the baseline, also the keys."""
-    old_chunks = plan.by_partition(was.chunks) if was else {}
     old_states = was.partitions if was else {}
     wanted: List[Range] = []
     for tp, state in sorted(states.items()):
-        before, old = old_states.get(tp), old_chunks.get(tp, [])
-        plain, keyed = ([chunk for chunk in old if (chunk.keys is None) == kind] for kind in (True, False))
+        before, old = old_states.get(tp), was.chunks.get(tp, []) if was else []
+        plain, keyed = ([place[:2] for place in old if place.keyed == kind] for kind in (False, True))
         if tp[0] not in coordinators.INTERNAL and not state.compacted:
             wanted += plan.ranges(state, before, plain, size, samples.get(tp[0]))
         if tp[0] in coordinators.COORDINATORS.values() or state.compacted or (before and before.compacted):
@@ -290,21 +299,21 @@ def _wanted(
     return wanted
 
 
-def _unfinished(wanted: Sequence[Range], read: Sequence[Chunk], finished: int, bounds: jobs.Bounds) -> str:
+def _unfinished(wanted: Sequence[Range], left: Sequence[Range], bounds: jobs.Bounds) -> str:
     """Return what to do when the time is over."""
-    done, total = len(read) + finished, sum(len(part.bounds) - 1 for part in wanted) + finished
+    total = plan.chunks_in(wanted)
     return (
-        f"{done:,} of {total:,} chunks of records were read within {bounds.read_s:g} s. Run the playbook again: it "
-        "continues with the others. To finish in one run, raise quorumshift_spark_timeout_s, add executors, or read a "
-        "sample of large topics (quorumshift_fingerprint_samples)"
+        f"{total - plan.chunks_in(left):,} of {total:,} chunks of records were read within {bounds.read_s:g} s. Run "
+        "the playbook again: it continues with the others. To finish in one run, raise quorumshift_spark_timeout_s, "
+        "add executors, or read a sample of large topics (quorumshift_fingerprint_samples)"
     )
 
 
 def _sample_texts(was: Fingerprint | None, current: Fingerprint) -> Dict[str, str]:
     """Return, for each topic of which a sample was read, what was compared and what was read."""
-    compared = compare.shares(was) if was else {}
+    compared = was.shares if was else {}
     texts = {}
-    for topic, share in compare.shares(current).items():
+    for topic, share in current.shares.items():
         then = f"{compared[topic]:.2%} of the baseline's offsets compared, " if topic in compared else ""
         texts[topic] = f"{then}{share:.2%} of the offsets read: {current.samples[topic]}"
     return texts
@@ -322,7 +331,7 @@ def _baseline(run_state: _Run) -> Fingerprint | None:
             raise jobs.JobError(
                 f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job.cluster_id} (QS-VERIFY-004)"
             )
-        view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
+        view.update(read=was.sizes, state={"time_ms": was.taken_ms})
     return was
 
 

@@ -112,7 +112,7 @@ def fingerprint(admin: AdminClient, broker: Any, output: pathlib.Path, topic: st
         "nonce": output.name,
         "cluster_id": admin.describe_cluster().result(30).cluster_id,
         "output": str(output),
-        "progress": str(output / "progress"),
+        "store": str(output / "store"),
         "views": {"cluster": {"bootstrap_servers": str(broker.address)}},
         "fingerprint": {"topics": [topic]},
     }

@@ -45,9 +45,10 @@ STEPS: dict[str, dict[str, str]] = {
     data_fingerprint.JOB: {
         "read_baseline": "the driver opens the baseline's files",
         "describe": "the driver asks the cluster for topics, groups, transactional ids and log ends",
-        "read": "tasks fetch chunks of stored batches, and return a hash of each",
+        "read": "tasks fetch stored batches, and write a hash of each chunk and each key; the driver lists the chunks",
+        "compare_chunks": "the chunks of each partition are compared with the baseline's",
         "compare_keys": "the newest records of compacted topics are grouped by partition and key",
-        "compare": "the driver compares chunks, log ends and coordinators with the baseline",
+        "compare": "the driver compares log ends and coordinators with the baseline, and counts",
         "write": "the driver writes the fingerprint, the tables of differences, result and report",
     },
     ensemble_parity.JOB: {
@@ -135,7 +136,7 @@ def _fingerprint(home: pathlib.Path, spark: Any) -> tuple[dict[str, Any], int]:
             last = max(spark.sparkContext.statusTracker().getJobIdsForGroup(None), default=-1)
             views = {"cluster": {"bootstrap_servers": str(broker.address)}}
             views |= {"baseline": {"path": str(baseline)}} if baseline else {}
-            more = {"fingerprint": {"topics": ["plain", "compacted"]}, "progress": None}
+            more = {"fingerprint": {"topics": ["plain", "compacted"]}, "store": str(home / "store")}
             more["bounds"] = {"request_timeout_s": 120}
             cluster_id = admin.describe_cluster().result(30).cluster_id
             run = Run(data_fingerprint, home, "before_controllers", views, cluster_id=cluster_id, **more).go()
@@ -173,10 +174,7 @@ def steps_of(directory: pathlib.Path, last: int) -> dict[str, dict[str, Step]]:
             if event["Job ID"] <= last:
                 continue
             if job not in JOBS:
-                if set(found) - {data_fingerprint.JOB}:
-                    raise ValueError(f"a Spark job has no description of a step: {job!r}, after {list(found)}")
-                # its threads start them, and have no description of their own
-                job, of_step = data_fingerprint.JOB, "read"
+                raise ValueError(f"a Spark job has no description of a step: {job!r}, after {list(found)}")
             step = found.setdefault(job, {}).setdefault(of_step, Step())
             text = plans.get(str(properties.get("spark.sql.execution.id")))
             if text and text not in step.plans:

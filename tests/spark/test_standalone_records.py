@@ -10,12 +10,12 @@ import os
 import signal
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.spark_host import spark_submission
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from quorumshift_spark.fingerprint import progress
 
 from tests.integration import seeded, servers
 from tests.integration.certificates import Authority
@@ -67,11 +67,19 @@ def cluster(tmp_path_factory):
         yield running
 
 
-def job(broker, how, baseline=None, **more):
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The directory that driver and executors share."""
+    path = tmp_path_factory.mktemp("store")
+    path.chmod(0o700)
+    return path
+
+
+def job(broker, store, how, baseline=None, **more):
     views = {"cluster": broker.reached[how], "baseline": {"path": str(baseline)} if baseline else None}
     settings = {"topics": ["*"], "chunk_offsets": 100, "samples": [{"topics": ["sampled"], "percent": 30}]}
     gate = "after_finalize" if baseline else "before_controllers"
-    return {"gate": gate, "views": views, "fingerprint": settings, **more}
+    return {"gate": gate, "views": views, "fingerprint": settings, "store": str(store), **more}
 
 
 def running(home, cluster, of):
@@ -84,7 +92,7 @@ def ran(home, cluster, of):
 
 
 @pytest.fixture(scope="module")
-def baseline(home, broker):
+def baseline(home, broker, store):
     """The output of a first run in one process. Since then keys were superseded and deleted, a group was deleted, and
     records were deleted that no retention explains."""
     admin = AdminClient({"bootstrap.servers": str(broker.server.address)})
@@ -95,7 +103,7 @@ def baseline(home, broker):
         fill(broker.server, topic, 2000, compression=codec)
     fill(broker.server, "sampled", 2000, 1)
     commit(admin, "readers", "orders", 80)
-    first = ran(home, None, job(broker, "plain"))
+    first = ran(home, None, job(broker, store, "plain"))
     assert first.verdict == "pass", first.story()
     fill(broker.server, "profiles", 30, prefix="newer-")
     producer = Producer({"bootstrap.servers": str(broker.server.address)})
@@ -107,9 +115,9 @@ def baseline(home, broker):
 
 
 @pytest.fixture(scope="module")
-def alone(home, broker, baseline):
+def alone(home, broker, store, baseline):
     """The result of one process."""
-    run = ran(home, None, job(broker, "plain", baseline))
+    run = ran(home, None, job(broker, store, "plain", baseline))
     assert run.verdict == "differ", run.story()
     assert [entry["kind"] for entry in run.result["differences"]] == ["log"], run.story()
     counts = run.result["counts"]
@@ -120,9 +128,9 @@ def alone(home, broker, baseline):
 
 @pytest.mark.parametrize("how", ["plain", "secured"])
 def test_two_workers_without_the_drivers_files_give_the_result_of_one_process(
-    home, cluster, broker, baseline, alone, how
+    home, cluster, broker, store, baseline, alone, how
 ):
-    run = ran(home, cluster, job(broker, how, baseline))
+    run = ran(home, cluster, job(broker, store, how, baseline))
     for name in WORKERS:
         assert list((cluster.directory / name).glob("app-*/*/stderr")), f"{name} ran no executor"
     assert same(run.result) == alone, run.story()
@@ -146,49 +154,64 @@ def read_slowly(broker):
         quota("--delete-config", "consumer_byte_rate")
 
 
-def chunks_in(directory):
-    path = directory / progress.CHUNKS
-    return path.read_bytes().count(b"\n") - 1 if path.exists() else 0
+def chunks_in(store):
+    """Return how many chunks are in the files of a job that has not ended."""
+    found = 0
+    for directory in store.iterdir():
+        if directory.is_dir() and not (directory / "_decided").exists():
+            for path in directory.glob("part-*.parquet"):
+                found += pq.read_table(path, columns=["topic_id"])["topic_id"].drop_null().length()
+    return found
 
 
-def test_a_killed_driver_gives_incomplete_and_the_next_run_continues(home, cluster, broker, baseline, alone, tmp_path):
-    kept = tmp_path / "progress"
-    of = job(broker, "secured", baseline, progress=str(kept))
+def test_a_killed_driver_gives_incomplete_and_the_next_run_continues(home, cluster, broker, store, baseline, alone):
+    of = job(broker, store, "secured", baseline)
     with read_slowly(broker), running(home, cluster, of) as (run, process, _events):
-        servers.wait_for(lambda: chunks_in(kept) > 0, 200, "the first chunks")
+        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
         os.kill(process.pid, signal.SIGKILL)
         end = {"exit_code": process.wait(120), "seconds": 1.0}
     found = spark_submission.read_result(str(run.output), run.nonce, end)
     assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
-    before = chunks_in(kept)
+    servers.wait_for(lambda: not cluster.executors(), 60, "the end of the executors")
+    before = chunks_in(store)
     again = ran(home, cluster, of)
     assert again.result["views"]["cluster"]["state"].pop("chunks_of_an_earlier_job") == before > 0
     assert same(again.result) == alone, again.story()
-    assert not list(kept.iterdir())
+    assert chunks_in(store) == 0
 
 
-def test_when_the_time_is_over_the_next_run_continues(home, broker, baseline, alone, tmp_path):
-    kept = tmp_path / "progress"
-    of = job(broker, "secured", baseline, progress=str(kept), bounds={"read_s": 5})
+def test_when_the_time_is_over_the_next_run_continues(home, broker, store, baseline, alone):
+    of = job(broker, store, "secured", baseline, bounds={"read_s": 20})
     with read_slowly(broker):
         run = ran(home, None, of)
     assert run.verdict == "incomplete", run.story()
-    assert "chunks of records were read within 5 s. Run the playbook again" in run.result["reasons"][0]
-    before = chunks_in(kept)
+    assert "chunks of records were read within 20 s. Run the playbook again" in run.result["reasons"][0]
+    before = chunks_in(store)
     again = ran(home, None, {**of, "bounds": {}})
     assert again.result["views"]["cluster"]["state"].pop("chunks_of_an_earlier_job", 0) == before
     assert same(again.result) == alone, again.story()
 
 
-def test_a_killed_executor_costs_time_only(home, cluster, broker, baseline, alone, tmp_path):
-    kept = tmp_path / "progress"
-    of = job(broker, "secured", baseline, progress=str(kept))
+def test_a_killed_executor_costs_time_only(home, cluster, broker, store, baseline, alone):
+    of = job(broker, store, "secured", baseline)
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as slowly:
         slowly.enter_context(read_slowly(broker))
         run, process, events = stack.enter_context(running(home, cluster, of))
-        servers.wait_for(lambda: chunks_in(kept) > 0, 200, "the first chunks")
+        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
         os.kill(cluster.executors()[0], signal.SIGKILL)
         slowly.close()
         finished(run, process)
         assert any("SparkListenerExecutorRemoved" in path.read_text() for path in events.iterdir())
+    assert same(run.result) == alone, run.story()
+
+
+def test_a_broker_that_restarts_meanwhile_costs_time_only(home, broker, store, baseline, alone):
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as slowly:
+        slowly.enter_context(read_slowly(broker))
+        run, process, _events = stack.enter_context(running(home, None, job(broker, store, "secured", baseline)))
+        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
+        broker.server.stop()
+        broker.server.start()
+        slowly.close()
+        finished(run, process)
     assert same(run.result) == alone, run.story()

@@ -16,10 +16,12 @@ before Kafka 0.11 or with an old message.format.version).
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
 import zlib
-from typing import Iterable, List, Tuple
+from typing import Iterable, Iterator, List, Tuple
 
+import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.crc32c import crc32c
 
 from quorumshift_spark.fingerprint import records
@@ -53,15 +55,16 @@ class CorruptBatch(Exception):
 class Reader:
     """Reads the chunks of one range from the batches of consecutive answers.
 
-    `next`: the offset to request next; `chunks`: those read completely; `keys`: of each of them, if the range is keyed
-    (records.encode); `done`: whether these are all.
+    `next`: the offset to request next; `chunks`: those read completely and not taken yet; `keys`: of each of them, if
+    the range is keyed (records.rows); `done`: whether these were all.
     """
 
     def __init__(self, wanted: Range) -> None:
         self.wanted = wanted
         self.next = wanted.begin
         self.chunks: List[Chunk] = []
-        self.keys: List[bytes] = []
+        self.keys: List[pa.RecordBatch] = []
+        self._complete = 0
         self._begin_chunk()
 
     def add(self, data: memoryview, aborted: Iterable[records.Aborted] = ()) -> None:
@@ -121,29 +124,35 @@ class Reader:
         """Return the topic id and the partition."""
         return self.wanted.topic_id, self.wanted.partition
 
+    def take(self) -> Iterator[Tuple[Chunk, pa.RecordBatch | None]]:
+        """Yield the chunks that were completed since the last call, with their keys if the range is keyed."""
+        taken = [*itertools.zip_longest(self.chunks, self.keys)]
+        self.chunks, self.keys = [], []
+        return iter(taken)
+
     @property
     def done(self) -> bool:
-        return len(self.chunks) == len(self.wanted.bounds) - 1
+        return self._complete == len(self.wanted.bounds) - 1
 
     @property
     def rest(self) -> Range:
         """Return the range of the chunks that are not complete."""
-        first = len(self.chunks)
+        first = self._complete
         return self.wanted._replace(bounds=self.wanted.bounds[first:], cut=self.wanted.cut and not first)
 
     def _begin_chunk(self) -> None:
-        self._end = self.wanted.bounds[len(self.chunks) + 1] if not self.done else 0
+        self._end = self.wanted.bounds[self._complete + 1] if not self.done else 0
         self._hash = hashlib.blake2b(digest_size=16)
         self._rows: list = []
         self._newest: records.Newest = {}
 
     def _end_chunk(self) -> None:
-        bounds, number = self.wanted.bounds, len(self.chunks)
+        bounds, number = self.wanted.bounds, self._complete
         bases, lasts, firsts, newest, epochs, counts, sizes = zip(*self._rows) if self._rows else ((),) * 7
         is_timed = all(time >= 0 for time in newest)
         known = [epoch for epoch in epochs if epoch is not None]
         if self.wanted.keyed:
-            self.keys.append(records.encode(self._newest))
+            self.keys.append(records.rows(self._newest))
         self.chunks.append(
             Chunk(
                 self.wanted.topic,
@@ -162,10 +171,10 @@ class Reader:
                 max(known, default=None),
                 "" if self.wanted.keyed else self._hash.hexdigest(),
                 len(self._newest) if self.wanted.keyed else None,
-                size=len(self.keys[-1]) if self.wanted.keyed else 0,
                 times=_times(bounds[number], bounds[number + 1], lasts, newest),
             )
         )
+        self._complete += 1
         self._begin_chunk()
 
     def _check_old(self, data: memoryview, at: int, stop: int) -> int:

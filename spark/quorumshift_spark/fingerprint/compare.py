@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates.gates import DATA_GATES
 
@@ -14,7 +14,7 @@ from quorumshift_spark.fingerprint import chunks, coordinators, keys
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Missing, Newest
 from quorumshift_spark.fingerprint.findings import Findings
 from quorumshift_spark.fingerprint.keys import Tally
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Sample, TopicPartition, by_partition
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Place, Sample, TopicPartition
 
 LOG = "log"
 """The kind for a partition: its existence, its topic id, its leader epoch, its first and last offset."""
@@ -24,38 +24,107 @@ FIRST = "no baseline yet: this run creates it"
 NEW = "new since the baseline"
 
 
+class Data(NamedTuple):
+    """Where the rows of a fingerprint are (data.Data): a directory of the store, and its files, {name: bytes}."""
+
+    directory: str
+    files: Mapping[str, int]
+
+
 class Fingerprint(NamedTuple):
     """The fingerprint of one run, the baseline of the next one.
 
     `taken_ms`: when reading began, epoch ms. `topics`: {name: id} of all topics of the cluster, also those that were
-    not read. `partitions`: those that were read and those of the coordinators' topics. `chunks`: their content, that of
-    compacted ones with places in the file `keys`. `samples`: of topics that are not read as a whole.
+    not read. `partitions`: those that were read and those of the coordinators' topics. `chunks`: which chunks were
+    read; what they contain is in `data`. `samples`: of topics that are not read as a whole; `shares`: of these, the
+    share of the offsets that was read. `sizes`: how many entries there are, by kind.
     """
 
     cluster_id: str
     taken_ms: int
     topics: Mapping[str, str]
     partitions: Mapping[TopicPartition, PartitionState]
-    chunks: Sequence[Chunk]
-    keys: str
+    chunks: Mapping[TopicPartition, Sequence[Place]]
+    data: Data
     coordinators: Coordinators
     samples: Mapping[str, Sample] = {}
+    shares: Mapping[str, float] = {}
+    sizes: Mapping[str, int] = {}
 
 
 class Context(NamedTuple):
     """What else a comparison needs. `log_ends`: high watermarks of all partitions of the cluster, read after the
     groups; `unread`: why partitions could not be read to their end; `gone`, `newest`: see coordinators.compare.
-    `tallies`: of the keys of compacted partitions; `sizes`: bytes of the logs of which a sample was read. `read_ms`:
-    when reading ended, epoch ms: until then retention and the cleaner were at work."""
+    `contents`: of partitions that have chunks; `tallies`: of the keys of compacted partitions. `read_ms`: when reading
+    ended, epoch ms: until then retention and the cleaner were at work."""
 
     log_ends: Mapping[TopicPartition, int] = {}
     purged_topics: Sequence[str] = ()
     unread: Mapping[TopicPartition, str] = {}
     gone: Sequence[Missing] = ()
     newest: Mapping[bytes, Sequence[Newest]] = {}
+    contents: Mapping[TopicPartition, Content] = {}
     tallies: Mapping[TopicPartition, Mapping[str, Tally]] = {}
-    sizes: Mapping[TopicPartition, int] = {}
     read_ms: int = 0
+
+
+class Content(NamedTuple):
+    """What the chunks of a partition add up to: the number of plain chunks now, their offsets; records of now; rows of
+    keys, now and in the baseline; and of now's keyed chunks the bytes, and the records of batches above the baseline's
+    end. `findings`: of the plain chunks and the log, where both are to be compared."""
+
+    chunks: int = 0
+    offsets: int = 0
+    records: int = 0
+    keys: int = 0
+    old_keys: int = 0
+    kept_bytes: int = 0
+    written: int = 0
+    findings: Findings | None = None
+
+
+class Both(NamedTuple):
+    """A partition at the baseline and now, and `more` that its comparison needs, in the order of chunks.compare. On
+    executors."""
+
+    was: PartitionState | None
+    now: PartitionState | None
+    more: Sequence[Any]
+
+    def content(self, then: Sequence[Chunk], here: Sequence[Chunk]) -> Content:
+        """Return what the chunks add up to. `then`: of the baseline; `here`: of now; in the order of offsets."""
+        was, now = self.was, self.now
+        here = [chunk for chunk in here if now and chunk.end > now.log_start]
+        plain, keyed = ([chunk for chunk in here if (chunk.keys is None) == is_plain] for is_plain in (True, False))
+        findings = None
+        if was and not was.compacted and now and chunks.compare_state(was, now, chunks.KIND, 0) is None:
+            findings = chunks.compare(was, [chunk for chunk in then if chunk.keys is None], now, plain, *self.more)
+        return Content(
+            len(plain),
+            sum(chunk.end - max(chunk.begin, now.log_start) for chunk in plain) if now else 0,
+            sum(chunk.records for chunk in here),
+            sum(chunk.keys or 0 for chunk in keyed),
+            sum(chunk.keys or 0 for chunk in then),
+            sum(chunk.bytes for chunk in keyed),
+            sum(chunk.records for chunk in keyed if was and chunk.begin >= was.end),
+            findings,
+        )
+
+
+def both(
+    was: Fingerprint | None, now: Fingerprint, context: Context, sizes: Mapping[TopicPartition, int]
+) -> Dict[TopicPartition, Both]:
+    """Return what executors need of each partition. `sizes`: bytes of the logs of which a sample was read."""
+    before: Mapping[TopicPartition, PartitionState] = was.partitions if was else {}
+    common = (max(now.taken_ms, context.read_ms), context.purged_topics)
+    return {
+        tp: Both(
+            before.get(tp),
+            now.partitions.get(tp),
+            (*common, context.unread.get(tp), sizes.get(tp), tp[0] in now.samples),
+        )
+        for tp in {**before, **now.partitions}
+    }
 
 
 def coverage(
@@ -125,7 +194,7 @@ def part(was: Fingerprint, patterns: Sequence[str], exclude: Sequence[str]) -> F
     kept.update(coordinators.INTERNAL)
     return was._replace(
         partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept},
-        chunks=[chunk for chunk in was.chunks if chunk.topic in kept],
+        chunks={tp: places for tp, places in was.chunks.items() if tp[0] in kept},
     )
 
 
@@ -136,24 +205,22 @@ def _matches(topic: str, patterns: Iterable[str]) -> bool:
 def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Findings:
     """Compare a fingerprint with the baseline, None for the first run, where everything is new."""
     findings, new = Findings(), NEW if was else FIRST
-    new_chunks = by_partition(now.chunks)
-    old_chunks = by_partition(was.chunks) if was else {}
     old_partitions: Mapping[TopicPartition, PartitionState] = was.partitions if was else {}
     read_ms = max(now.taken_ms, context.read_ms)
     for tp, before in sorted(old_partitions.items()):
-        after, then, here = now.partitions.get(tp), old_chunks.get(tp, []), new_chunks.get(tp, [])
+        after, content = now.partitions.get(tp), context.contents[tp]
         tallies = context.tallies.get(tp, {})
-        kind, number = (keys.KIND, _keys_of_baseline(tallies)) if before.compacted else (chunks.KIND, len(then))
-        partition_findings = chunks.compare_state(before, after, kind, number)
+        then = sum(1 for place in was.chunks.get(tp, ()) if not place.keyed) if was else 0
+        kind, number = (keys.KIND, _keys_of_baseline(tallies)) if before.compacted else (chunks.KIND, then)
+        of_partition = chunks.compare_state(before, after, kind, number)
         more = (read_ms, context.purged_topics, context.unread.get(tp))
-        if partition_findings is None and before.compacted:
-            here = [chunk for chunk in here if chunk.keys is not None]
-            partition_findings = keys.compare(before, after, tallies, here, read_ms - was.taken_ms, *more)
-        elif partition_findings is None:
-            size, sampled = context.sizes.get(tp), tp[0] in now.samples
-            partition_findings = chunks.compare(before, then, after, here, *more, size, sampled)
-        findings.add(partition_findings)
-        differs = any(difference.kind == LOG for difference in partition_findings.differences)
+        if of_partition is None and before.compacted:
+            summed = (tallies, content.kept_bytes, content.written, read_ms - was.taken_ms)
+            of_partition = keys.compare(before, after, *summed, *more)
+        elif of_partition is None:
+            of_partition = content.findings
+        findings.add(of_partition)
+        differs = any(difference.kind == LOG for difference in of_partition.differences)
         whole = before.compacted or tp[0] not in (was.samples if was else ())
         findings.count(
             LOG if whole else SAMPLED_LOG, "left_only" if after is None else "differ" if differs else "match"
@@ -162,8 +229,7 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
         if tp not in old_partitions:
             findings.explain(LOG, new)
             findings.explain(keys.KIND, new, sum(tally.now for tally in context.tallies.get(tp, {}).values()))
-            plain = [chunk for chunk in new_chunks.get(tp, ()) if chunk.keys is None]
-            findings.explain(chunks.KIND, new, len(plain))
+            findings.explain(chunks.KIND, new, context.contents[tp].chunks)
             if tp in context.unread:
                 findings.skip(LOG, [*tp], f"{tp[0]}-{tp[1]} could not be read to its end: {context.unread[tp]}")
     findings.add(
@@ -189,14 +255,13 @@ def _keys_of_baseline(tallies: Mapping[str, Tally]) -> int:
     return sum(tally.number for name, tally in tallies.items() if name not in (keys.NEW, keys.APPEARED))
 
 
-def shares(of: Fingerprint) -> Dict[str, float]:
+def shares(of: Fingerprint, contents: Mapping[TopicPartition, Content]) -> Dict[str, float]:
     """Return {topic: the share of its offsets that were read}, of topics of which a sample was read."""
     sums: Dict[str, List[int]] = {}
-    of_partition = by_partition(of.chunks)
     for tp, state in of.partitions.items():
         if tp[0] in of.samples and state.end > state.log_start:
             of_topic = sums.setdefault(tp[0], [0, 0])
-            of_topic[0] += sum(chunk.end - max(chunk.begin, state.log_start) for chunk in of_partition.get(tp, ()))
+            of_topic[0] += contents[tp].offsets
             of_topic[1] += state.end - state.log_start
     return {topic: read / offsets for topic, (read, offsets) in sums.items()}
 
@@ -213,12 +278,12 @@ def states(partitions: Sequence[PartitionState]) -> Dict[TopicPartition, Partiti
     return {state.tp: state for state in partitions}
 
 
-def sizes(of: Fingerprint) -> Dict[str, int]:
+def sizes(of: Fingerprint, contents: Mapping[TopicPartition, Content]) -> Dict[str, int]:
     """Return how many entries a fingerprint has, by kind."""
     return {
         LOG: len(of.partitions),
-        chunks.KIND: sum(1 for chunk in of.chunks if chunk.keys is None),
-        keys.KIND: sum(chunk.keys or 0 for chunk in of.chunks if chunk.topic not in coordinators.INTERNAL),
+        chunks.KIND: sum(content.chunks for content in contents.values()),
+        keys.KIND: sum(content.keys for tp, content in contents.items() if tp[0] not in coordinators.INTERNAL),
         coordinators.OFFSET: sum(len(group.offsets) for group in of.coordinators.groups.values()),
         coordinators.TRANSACTION: len(of.coordinators.transactions),
     }

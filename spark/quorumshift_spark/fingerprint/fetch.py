@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads chunks from their leaders with Fetch, on Spark's executors: one connection a task, many partitions a request.
 
+A broker has at most as many connections at once as there are cores of executors; its quotas apply to the principal.
+
 Fetch v13 (KIP-516) names topics by id, so that a topic recreated under the same name is not read by mistake. Every
 broker from 3.1 on offers it.
 """
@@ -10,21 +12,25 @@ broker from 3.1 on offers it.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
+import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import ERROR_NAMES, KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
-from pyspark import SparkContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark.fingerprint.batches import CorruptBatch, Reader
-from quorumshift_spark.fingerprint.plan import Chunk, Range, TopicPartition, split
+from quorumshift_spark.fingerprint.data import SCHEMA, Data, rows
+from quorumshift_spark.fingerprint.plan import PartitionState, Range, TopicPartition, chunks_in, split
 
 _FETCH, _VERSION = 1, 13
 _PARTITIONS_AT_ONCE = 64
@@ -55,24 +61,19 @@ class Leader(NamedTuple):
     epoch: int
 
 
-class Task(NamedTuple):
-    """Ranges that one connection reads from one broker, and the leader epochs of their partitions."""
-
-    address: HostPort
-    ranges: List[Range]
-    epochs: List[int]
-
-
-class Outcome(NamedTuple):
-    """What a task read of one range: its complete chunks and their keys, if keyed; the rest, and why it ended before
-    the rest (or None)."""
+class Job(NamedTuple):
+    """A range to read; the epoch of its partition's leader, and the log start when it was planned."""
 
     part: Range
     epoch: int
-    chunks: List[Chunk]
-    keys: List[bytes]
-    rest: Range | None
-    why: str | None
+    log_start: int
+
+
+class Task(NamedTuple):
+    """Ranges that one connection reads from one broker."""
+
+    address: HostPort
+    jobs: List[Job]
 
 
 class Stopped(Exception):
@@ -80,64 +81,66 @@ class Stopped(Exception):
 
 
 def read(
-    spark: SparkContext,
-    wanted: Iterable[Range],
+    spark: SparkSession,
+    data: Data,
+    wanted: Sequence[Range],
+    states: Mapping[TopicPartition, PartitionState],
     leaders: Callable[[], Mapping[TopicPartition, Leader]],
     log_starts: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]],
     security: Security,
     patience_s: float,
-    finished: Callable[[Range, int, Sequence[Chunk], Sequence[bytes]], None],
     stop: threading.Event,
 ) -> Dict[TopicPartition, str]:
-    """Read the chunks of the ranges; return why partitions could not be read to their end. Raises Stopped.
+    """Read the chunks that `data` lacks; return why partitions could not be read to their end. Raises Stopped.
+
+    A Spark job reads all that is left, each task into a file. Partitions whose leader moved are left to the next one.
 
     :arg leaders: reads the leaders; those that move are asked for again.
     :arg log_starts: reads the log starts; retention may remove chunks before they are read: these are left out.
     :arg patience_s: how long the reading may stand still before it ends without the rest.
-    :arg finished: is called with (range, leader epoch, chunks, keys) when a task ends, in the caller's thread.
     :arg stop: ends the reading when set; the caller cancels Spark's jobs then.
     """
-    left = list(wanted)
-    total = sum(part.end - part.begin for part in left)
+    left, progress = data.left(wanted), time.monotonic()
     # Parts of the same size for all cores, and some more: some brokers answer faster than others
-    share = max(1, min(total // (spark.defaultParallelism * 3), _OFFSETS_OF_TASK))
-    left = [part for whole in left for part in split(whole, share)]
-    work, progress, failed = _Work(security, patience_s), time.monotonic(), threading.Event()
-
-    def run(task: Task) -> List[Outcome]:
-        if stop.is_set() or failed.is_set():
-            raise Stopped()
-        return spark.parallelize([task], 1).flatMap(work).collect()
-
+    total = sum(part.end - part.begin for part in left)
+    share = max(1, min(total // (spark.sparkContext.defaultParallelism * 3), _OFFSETS_OF_TASK))
     while left:
         found = leaders()
-        tasks = _tasks([part for part in left if (part.topic, part.partition) in found], found, share)
-        reasons = {(part.topic, part.partition): "it has no leader" for part in left}
-        rest = [part for part in left if (part.topic, part.partition) not in found]
-        # A Spark job a task, so that what is read is kept as soon as it is read
-        with ThreadPoolExecutor(spark.defaultParallelism + 1) as pool:
-            try:
-                for future in as_completed([pool.submit(run, task) for task in tasks]):
-                    for outcome in future.result():
-                        if outcome.chunks:
-                            finished(outcome.part, outcome.epoch, outcome.chunks, outcome.keys)
-                            progress = time.monotonic()
-                        if outcome.rest:
-                            rest.append(outcome.rest)
-                            reasons[outcome.rest.topic, outcome.rest.partition] = str(outcome.why)
-            except BaseException:
-                failed.set()
-                spark.cancelAllJobs()
-                pool.shutdown(cancel_futures=True)
-                raise
-        if rest and time.monotonic() - progress >= patience_s:
-            return {(part.topic, part.partition): reasons[part.topic, part.partition] for part in rest}
-        if rest:
+        without = {part.tp: "it has no leader" for part in left if part.tp not in found}
+        whys = spark.sparkContext.accumulator(without, _Last())
+        jobs = [
+            (found[part.tp].address, Job(part, found[part.tp].epoch, states[part.tp].log_start))
+            for whole in left
+            if whole.tp in found
+            for part in split(whole, share)
+        ]
+        if stop.is_set():
+            raise Stopped
+        if jobs:
+            tasks = _tasks(jobs, share)
+            work = _Work(tasks, security, patience_s, whys)
+            data.append(spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work.read, from_arrow_schema(SCHEMA)))
+        before, left = chunks_in(left), data.left(left)
+        if chunks_in(left) < before:
+            progress = time.monotonic()
+        if left and time.monotonic() - progress >= patience_s:
+            return {part.tp: whys.value.get(part.tp, "its task did not end") for part in left}
+        if left:
             time.sleep(_PAUSE_S)
-            starts = log_starts(sorted({(part.topic, part.partition) for part in rest}))
-            rest = [_from(part, starts.get((part.topic, part.partition), 0)) for part in rest]
-        left = [part for part in rest if part]
+            starts = log_starts(sorted({part.tp for part in left}))
+            left = [rest for rest in (_from(part, starts.get(part.tp, 0)) for part in left) if rest]
     return {}
+
+
+class _Last(AccumulatorParam):
+    """Brings texts of tasks to the driver: the last one of each partition."""
+
+    def zero(self, value: Dict[TopicPartition, str]) -> Dict[TopicPartition, str]:
+        return {}
+
+    def addInPlace(self, value1: Dict[TopicPartition, str], value2: Dict[TopicPartition, str]):
+        value1.update(value2)
+        return value1
 
 
 def _from(part: Range, log_start: int) -> Range | None:
@@ -147,31 +150,35 @@ def _from(part: Range, log_start: int) -> Range | None:
     return part._replace(bounds=bounds, cut=part.cut and bounds[0] == part.begin) if len(bounds) > 1 else None
 
 
-def _tasks(wanted: Sequence[Range], leaders: Mapping[TopicPartition, Leader], share: int) -> List[Task]:
-    """Return tasks of about `share` offsets. Each has only keyed ranges, or none."""
+def _tasks(jobs: Sequence[Tuple[HostPort, Job]], share: int) -> List[Task]:
+    """Return tasks of about `share` offsets; those of one broker are not next to each other.
+
+    Each has only keyed ranges, or none: of keyed ones only committed records are requested.
+    """
     tasks: List[Task] = []
-    size = share
-    for part, leader in sorted(
-        ((part, leaders[part.topic, part.partition]) for part in wanted),
-        key=lambda pair: (pair[1].address, pair[0].keyed),
-    ):
-        if size >= share or tasks[-1].address != leader.address or tasks[-1].ranges[0].keyed != part.keyed:
-            tasks.append(Task(leader.address, [], []))
-            size = 0
-        tasks[-1].ranges.append(part)
-        tasks[-1].epochs.append(leader.epoch)
-        size += part.end - part.begin
-    return tasks
+    size, kind = share, None
+    for address, job in sorted(jobs, key=lambda pair: (pair[0], pair[1].part.keyed)):
+        if size >= share or kind != (address, job.part.keyed):
+            tasks.append(Task(address, []))
+            size, kind = 0, (address, job.part.keyed)
+        tasks[-1].jobs.append(job)
+        size += job.part.end - job.part.begin
+    of_broker = [[*group] for _address, group in itertools.groupby(tasks, lambda task: task.address)]
+    return [task for turn in itertools.zip_longest(*of_broker) for task in turn if task]
 
 
 class _Work:
-    """Reads a task on an executor. The credentials travel in Spark's serialized task."""
+    """Reads tasks on an executor. The credentials travel in Spark's serialized function."""
 
-    def __init__(self, security: Security, timeout: float) -> None:
-        self._security, self._timeout = security, timeout
+    def __init__(self, tasks: Sequence[Task], security: Security, timeout: float, whys: Accumulator) -> None:
+        self._tasks, self._security, self._timeout, self._whys = tasks, security, timeout, whys
 
-    def __call__(self, task: Task) -> Iterator[Outcome]:
-        waiting = [(Reader(wanted), epoch) for wanted, epoch in zip(task.ranges, task.epochs)]
+    def read(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in itertools.chain.from_iterable(batch.column("id").to_pylist() for batch in numbers):
+            yield from self._read(self._tasks[number])
+
+    def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
+        waiting = [(Reader(job.part), job) for job in task.jobs]
         progress = time.monotonic()
         try:
             if importlib.util.find_spec("crc32c") is None:
@@ -182,25 +189,25 @@ class _Work:
             with KafkaConnection(task.address, self._security, self._timeout) as connection:
                 while waiting:
                     # of two parts of a partition only the first
-                    first = {
-                        reader.partition: (reader, epoch) for reader, epoch in reversed(waiting[:_PARTITIONS_AT_ONCE])
-                    }
-                    before = sum(reader.next for reader, _epoch in first.values())
+                    first = {reader.partition: (reader, job) for reader, job in reversed(waiting[:_PARTITIONS_AT_ONCE])}
+                    before = sum(reader.next for reader, _job in first.values())
                     errors = self._fetch(connection, first)
-                    if sum(reader.next for reader, _epoch in first.values()) > before:
+                    if sum(reader.next for reader, _job in first.values()) > before:
                         progress = time.monotonic()
                     elif time.monotonic() - progress > self._timeout:
                         raise ProtocolError(task.address, f"no records for {self._timeout:g} s (QS-VERIFY-003)")
-                    for reader, why in [(reader, errors.get(reader.partition)) for reader, _epoch in first.values()]:
-                        if reader.done or why:
-                            yield _outcome(reader, first[reader.partition][1], why)
+                    for reader, job in first.values():
+                        for chunk, newest in reader.take():
+                            yield from rows(job.part, job.epoch, job.log_start, chunk, newest)
+                        if reader.partition in errors:
+                            self._whys.add({job.part.tp: errors[reader.partition]})
                     waiting = [pair for pair in waiting if not pair[0].done and pair[0].partition not in errors]
         except WireError as error:
-            for reader, epoch in waiting:
-                yield _outcome(reader, epoch, str(error))
+            for _reader, job in waiting:
+                self._whys.add({job.part.tp: str(error)})
 
     def _fetch(
-        self, connection: KafkaConnection, asked: Mapping[Partition, Tuple[Reader, int]]
+        self, connection: KafkaConnection, asked: Mapping[Partition, Tuple[Reader, Job]]
     ) -> Dict[Partition, str]:
         """Add an answer's batches to the readers. Return why readers cannot go on. Raises WireError."""
         answer = connection.request(_FETCH, _VERSION, _request(asked), "Fetch", self._timeout, _LARGEST_ANSWER)
@@ -225,16 +232,11 @@ class _Work:
         return errors
 
 
-def _outcome(reader: Reader, epoch: int, why: str | None) -> Outcome:
-    rest = None if reader.done else reader.rest
-    return Outcome(reader.wanted, epoch, reader.chunks, reader.keys, rest, why)
-
-
-def _request(asked: Mapping[Partition, Tuple[Reader, int]]) -> bytes:
+def _request(asked: Mapping[Partition, Tuple[Reader, Job]]) -> bytes:
     committed = next(iter(asked.values()))[0].wanted.keyed
     topics: Dict[str, List[dict]] = {}
-    for (topic_id, partition), (reader, epoch) in asked.items():
-        place = {"partition": partition, "currentLeaderEpoch": epoch, "fetchOffset": reader.next}
+    for (topic_id, partition), (reader, job) in asked.items():
+        place = {"partition": partition, "currentLeaderEpoch": job.epoch, "fetchOffset": reader.next}
         topics.setdefault(topic_id, []).append({**place, "partitionMaxBytes": _PARTITION_BYTES})
     return messages.encode(
         "FetchRequest",

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compares the newest record of every key of a compacted partition with the baseline. Pure.
 
-Executors tally the keys (`tally`), each a part of a partition's keys; the driver decides from the sums (`compare`).
+Executors tally the keys by class (`WHICH`); the driver decides from the sums (`compare`).
 
 Compaction keeps the newest record of a key. It drops a tombstone delete.retention.ms after its first cleaning
 (KIP-534). So below the baseline's end only two changes are legitimate: a later record supersedes a key, and a deleted
@@ -17,16 +17,12 @@ deletion but never prove one.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
-
-import numpy as np
-import pyarrow as pa
+from typing import Dict, Mapping, NamedTuple, Sequence
 
 from quorumshift_spark.fingerprint import retention
 from quorumshift_spark.fingerprint.chunks import compare_log
 from quorumshift_spark.fingerprint.findings import Findings
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
-from quorumshift_spark.fingerprint.records import SCHEMA
 
 KIND = "key"
 SHOWN = 20
@@ -34,7 +30,7 @@ SHOWN = 20
 
 EQUAL, SUPERSEDED, TOMBSTONE, BELOW, NEW = "equal", "superseded", "tombstone", "below", "new"
 CHANGED, REGRESSED, APPEARED, VANISHED = "key_changed", "key_regressed", "key_appeared", "key_vanished"
-_LISTED = (CHANGED, REGRESSED, APPEARED, VANISHED, BELOW)
+LISTED = (CHANGED, REGRESSED, APPEARED, VANISHED, BELOW)
 
 
 class Tally(NamedTuple):
@@ -47,77 +43,28 @@ class Tally(NamedTuple):
     examples: Sequence[Sequence[int]] = ()
 
 
-def added(tallies: Iterable[Tally]) -> Tally:
-    """Return the sum of tallies of one class."""
-    found = list(tallies)
-    examples = [example for tally in found for example in tally.examples]
-    numbers = sum(tally.number for tally in found), sum(tally.now for tally in found)
-    return Tally(*numbers, max(tally.newest_ms for tally in found), examples[:SHOWN])
-
-
-def tally(was: PartitionState | None, now: PartitionState | None, old: pa.Table, new: pa.Table) -> Dict[str, Tally]:
-    """Return the tally of each class for keys of a partition, all records of these keys given.
-
-    :arg was: None if the baseline lacks the partition; `now`: None if the cluster does.
-    :arg old: records of the baseline, of SCHEMA, in any order, also several of a key; `new`: of the cluster.
-    """
-    before, after = _newest(old), _newest(new)
-    keys = np.union1d(before["key_hash"], after["key_hash"])
-    then, is_old = _aligned(before, keys)
-    here, is_new = _aligned(after, keys)
-    both, missing = is_old & is_new, is_old & ~is_new
-    start, end = (was.log_start, was.end) if was else (0, 0)
-    same = both & (here["offset"] == then["offset"])
-    equal = same & (here["hash"] == then["hash"]) & (here["timestamp"] == then["timestamp"])
-    inside = (here["offset"] >= start) & (here["offset"] < end)
-    below = missing & (then["offset"] < now.log_start) & now.deletes if now else np.zeros(len(keys), "?")
-    tombstone = missing & ~below & then["tombstone"]
-    classes = {
-        EQUAL: equal,
-        CHANGED: same & ~equal,
-        SUPERSEDED: both & (here["offset"] >= end),
-        REGRESSED: both & (here["offset"] < then["offset"]),
-        APPEARED: (both & (here["offset"] > then["offset"]) & (here["offset"] < end)) | (is_new & ~is_old & inside),
-        BELOW: below,
-        TOMBSTONE: tombstone,
-        VANISHED: missing & ~below & ~tombstone,
-        NEW: is_new & ~is_old & ~inside,
-    }
-    found = {}
-    for name, chosen in classes.items():
-        if chosen.any():
-            at = np.flatnonzero(chosen)[: SHOWN if name in _LISTED else 0]
-            columns = [keys, then["offset"], then["hash"], here["offset"], here["hash"]]
-            examples = list(zip(*(column[at].tolist() for column in columns)))
-            newest_ms = int(then["timestamp"][chosen].max())
-            found[name] = Tally(int(chosen.sum()), int((chosen & is_new).sum()), newest_ms, examples)
-    return found
-
-
-def _newest(table: pa.Table) -> Dict[str, np.ndarray]:
-    """Return the columns of the newest record of each key, sorted by key."""
-    columns = {name: table.column(name).to_numpy() for name in SCHEMA.names}
-    order = np.lexsort((columns["offset"], columns["key_hash"]))
-    names = columns["key_hash"][order]
-    order = order[np.append(names[1:] != names[:-1], True)] if len(order) else order
-    return {name: column[order] for name, column in columns.items()}
-
-
-def _aligned(newest: Dict[str, np.ndarray], keys: np.ndarray) -> Tuple[Dict[str, np.ndarray], np.ndarray]:
-    """Return the columns for these keys, -1 (offset, timestamp) or 0 without a record; and which have one."""
-    present = np.isin(keys, newest["key_hash"], assume_unique=True)
-    aligned = {}
-    for name, column in newest.items():
-        aligned[name] = np.full(len(keys), -1 if name in ("offset", "timestamp") else 0, column.dtype)
-        aligned[name][present] = column
-    return aligned, present
+WHICH = """CASE
+WHEN offset = was_offset AND content = was_content AND timestamp = was_timestamp THEN 'equal'
+WHEN offset = was_offset THEN 'key_changed'
+WHEN offset < was_offset THEN 'key_regressed'
+WHEN was_offset IS NOT NULL AND offset >= was_end THEN 'superseded'
+WHEN was_offset IS NOT NULL AND offset IS NOT NULL THEN 'key_appeared'
+WHEN was_offset IS NULL AND offset >= was_start AND offset < was_end THEN 'key_appeared'
+WHEN was_offset IS NULL THEN 'new'
+WHEN deletes AND was_offset < log_start THEN 'below'
+WHEN was_tombstone THEN 'tombstone'
+ELSE 'key_vanished' END"""
+"""The class of a key, in SQL. Its newest record: offset, content, timestamp, tombstone, and the same with `was_` at the
+baseline; null without one. Its partition: was_start, was_end of the baseline, 0 without one; log_start, deletes of now,
+null without one."""
 
 
 def compare(
     was: PartitionState,
     now: PartitionState,
     tallies: Mapping[str, Tally],
-    current: Sequence[Chunk],
+    kept_bytes: int,
+    written: int,
     elapsed_ms: int,
     now_ms: int,
     purged_topics: Sequence[str] = (),
@@ -126,7 +73,7 @@ def compare(
     """Compare a compacted partition.
 
     :arg tallies: of its keys, by class.
-    :arg current: its chunks from the log start to the end of now.
+    :arg kept_bytes: of its log; `written`: records that its batches above the baseline's end have, by their headers.
     :arg elapsed_ms: since the baseline was read: while it is shorter than delete.retention.ms, a tombstone written
         after the baseline still exists.
     :arg unread: why the partition could not be read to its end. Its keys are not compared then.
@@ -135,7 +82,7 @@ def compare(
     if unread:
         findings.skip(KIND, [*was.tp], f"{was.topic}-{was.partition} could not be read to its end: {unread}")
         return findings
-    of = {name: tallies.get(name, Tally()) for name in (EQUAL, SUPERSEDED, TOMBSTONE, NEW, *_LISTED)}
+    of = {name: tallies.get(name, Tally()) for name in (EQUAL, SUPERSEDED, TOMBSTONE, NEW, *LISTED)}
     findings.count(KIND, "match", of[EQUAL].number)
     findings.explain(KIND, "superseded by a later record", of[SUPERSEDED].number)
     findings.explain(KIND, "tombstone removed by the cleaner", of[TOMBSTONE].number)
@@ -146,8 +93,7 @@ def compare(
     _differ(APPEARED, of[APPEARED], was, findings)
     if of[BELOW].number:
         removed = [_as_chunk(was, of[BELOW])]
-        kept = sum(chunk.bytes for chunk in current if chunk.end > now.log_start)
-        reason = retention.explains(was, now, removed, kept, now_ms, purged_topics)
+        reason = retention.explains(was, now, removed, kept_bytes, now_ms, purged_topics)
         if reason and reason.certain:
             findings.explain(KIND, f"below the log start ({reason.text})", of[BELOW].number)
         elif reason:
@@ -155,7 +101,6 @@ def compare(
         else:
             _differ(VANISHED, of[BELOW], was, findings, "left_only")
     # Each offset that still has a record, of whatever key or transaction, cannot have been a tombstone
-    written = sum(chunk.records for chunk in current if chunk.begin >= was.end)
     room = max(0, now.end - was.end - written)
     _vanished(was, now, of, room, elapsed_ms, retention.purged(was.topic, purged_topics), findings)
     return findings

@@ -11,7 +11,7 @@ the comparison and the next baseline.
 from __future__ import annotations
 
 import hashlib
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 TopicPartition = Tuple[str, int]
 
@@ -79,12 +79,25 @@ class Range(NamedTuple):
     keyed: bool = False
 
     @property
+    def tp(self) -> TopicPartition:
+        return self.topic, self.partition
+
+    @property
     def begin(self) -> int:
         return self.bounds[0]
 
     @property
     def end(self) -> int:
         return self.bounds[-1]
+
+
+class Place(NamedTuple):
+    """A chunk that was read: its bounds, whether it is keyed, and the number of its rows (data.SCHEMA)."""
+
+    begin: int
+    end: int
+    keyed: bool
+    number: int
 
 
 TIMES = 64
@@ -99,8 +112,7 @@ class Chunk(NamedTuple):
     `max_timestamp` also if a batch has no timestamp. `times`: pairs of an offset, at most TIMES of them in order, and
     the newest timestamp of all batches from `begin` up to it (exclusive); -1 once a batch has none.
     `hash`: of the headers of the batches in order, which include checksums of their records. In a compacted partition
-    it is "", and `keys` is how many keys have a committed record in the chunk; the newest ones are `size` bytes at `at`
-    in a file (records.decode).
+    it is "", and `keys` is how many keys have a committed record in the chunk (records.SCHEMA).
     """
 
     topic: str
@@ -119,8 +131,6 @@ class Chunk(NamedTuple):
     max_epoch: int | None
     hash: str
     keys: int | None = None
-    at: int = 0
-    size: int = 0
     times: Tuple[Tuple[int, int], ...] = ()
 
     @property
@@ -132,14 +142,14 @@ class Chunk(NamedTuple):
 def ranges(
     now: PartitionState,
     was: PartitionState | None,
-    baseline: Sequence[Chunk],
+    baseline: Sequence[Tuple[int, int]],
     size: int,
     sample: Sample | None = None,
     keyed: bool = False,
 ) -> List[Range]:
     """Return what to read of a partition: the baseline's chunks, then new ones.
 
-    :arg baseline: chunks of the baseline in the order of offsets.
+    :arg baseline: bounds of the baseline's chunks in the order of offsets.
     :arg size: of new chunks, in offsets; their bounds are multiples of it.
     :arg sample: of the new chunks; None for all of them. The baseline's are read in any case.
 
@@ -149,10 +159,10 @@ def ranges(
     known = max(begin, was.end if was else 0)
     grid = [known, *range((known // size + 1) * size, now.end, size), now.end]
     new = [pair for pair in zip(grid, grid[1:]) if pair[0] < pair[1]]
-    old = [(max(chunk.begin, begin), min(chunk.end, now.end)) for chunk in baseline]
+    old = [(max(first, begin), min(end, now.end)) for first, end in baseline]
     chosen = [pair for pair in old if pair[0] < pair[1]] + (_sampled(new, now, sample) if sample else new)
     # In the baseline, the batch that a later bound cuts belongs to the chunk before
-    inside = was is not None and begin != was.log_start and any(begin in (part.begin, part.end) for part in baseline)
+    inside = was is not None and begin != was.log_start and any(begin in bounds for bounds in baseline)
     return _joined(Range(*now.tp, now.topic_id, (begin,), not inside, keyed), chosen)
 
 
@@ -195,9 +205,6 @@ def split(whole: Range, offsets: int) -> List[Range]:
     return [part for part in parts if len(part.bounds) > 1]
 
 
-def by_partition(all_chunks: Iterable[Chunk]) -> Mapping[TopicPartition, List[Chunk]]:
-    """Return the chunks of each partition, in the order of offsets."""
-    grouped: Dict[TopicPartition, List[Chunk]] = {}
-    for chunk in sorted(all_chunks, key=lambda chunk: chunk[:3]):
-        grouped.setdefault(chunk[:2], []).append(chunk)
-    return grouped
+def chunks_in(parts: Iterable[Range]) -> int:
+    """Return how many chunks these ranges have."""
+    return sum(len(part.bounds) - 1 for part in parts)

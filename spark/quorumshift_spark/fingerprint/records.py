@@ -28,13 +28,12 @@ SCHEMA = pa.schema(
     [
         ("key_hash", pa.int64()),
         ("offset", pa.int64()),
-        ("hash", pa.int64()),
+        ("content", pa.int64()),
         ("tombstone", pa.bool_()),
         ("timestamp", pa.int64()),
     ]
 )
-"""The newest record of each key: 64-bit hashes of the key and of the record; `timestamp` in epoch ms."""
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+"""The newest record of each key: 64-bit hashes of the key and of the record's content; `timestamp` in epoch ms."""
 
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _ABORT = b"\x00\x00\x00\x00"  # version and type of a control record
@@ -200,31 +199,18 @@ def _snappy(block: bytes) -> bytes:
     return pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True) if size else b""
 
 
-def encode(newest: Newest) -> bytes:
-    """Return the newest records as a compressed Arrow record batch of SCHEMA."""
+def rows(newest: Newest) -> pa.RecordBatch:
+    """Return the newest records as rows of SCHEMA."""
     names = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in newest)
-    offsets, times, hashes, tombstones = zip(*newest.values()) if newest else ((), (), (), ())
+    offsets, times, contents, tombstones = zip(*newest.values()) if newest else ((), (), (), ())
     columns = [
         np.frombuffer(names, ">i8").astype("i8"),
         np.array(offsets, "i8"),
-        np.array(hashes, "u8").view("i8"),
+        np.array(contents, "u8").view("i8"),
         np.array(tombstones, "?"),
         np.array(times, "i8"),
     ]
-    batch = pa.record_batch([pa.array(column) for column in columns], schema=SCHEMA)
-    return _written(batch)
-
-
-def _written(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA, options=_COMPRESSED) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def decode(data: bytes) -> pa.Table:
-    """Return the table of SCHEMA that `encode` wrote. Raises pa.ArrowException."""
-    return pa.ipc.open_stream(data).read_all()
+    return pa.record_batch([pa.array(column) for column in columns], schema=SCHEMA)
 
 
 def key_hash(key: bytes) -> int:

@@ -1,32 +1,28 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job data_fingerprint: result, files, errors. A list of records replaces Kafka and Spark; tests/spark runs the job
-against both."""
+"""The job data_fingerprint: what ends it before Spark starts. test_fingerprint_rows.py has the rest of the job."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pathlib
-import re
 from typing import Any, Dict, List
 
 import jsonschema
-import pyarrow.parquet as pq
 import pytest
 from quorumshift_spark import data_fingerprint, report
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.cluster import ClusterError, Metadata, Topic
 from quorumshift_spark.fingerprint.coordinators import Group, Transaction
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
+from quorumshift_spark.fingerprint.plan import PartitionState
 
 SECRET = "s3cr3t-word"
 
 
 class Log:
-    """A cluster with one partition, and the scan of it."""
+    """A cluster with one partition."""
 
     def __init__(self) -> None:
         self.hashes: List[int] = list(range(100, 125))
@@ -65,34 +61,12 @@ class Log:
     def retentions(self, _found):
         return {"offsets.retention.minutes": 10**9, "transactional.id.expiration.ms": 10**9}
 
-    def read(self, _spark, wanted, _leaders, _log_starts, _security, _patience_s, finished, _stop):
-        for part in wanted:
-            chunks = []
-            for begin, end in zip(part.bounds, part.bounds[1:]):
-                number, content = end - begin, str(self.hashes[begin:end])
-                chunks.append(
-                    Chunk("orders", 0, begin, end, number, number, 99, number, begin, end - 1, 1, 2, 1, 1, content)
-                )
-            finished(part, 1, chunks, [])
-            self.asked += len(chunks)
-            if self.cut:
-                raise RuntimeError("the job was cancelled")
-        return {}
-
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     log = Log()
     monkeypatch.setattr(data_fingerprint, "Cluster", lambda *_arguments: log)
-    monkeypatch.setattr(data_fingerprint.fetch, "read", log.read)
-    monkeypatch.setattr(data_fingerprint.running, "spark", lambda *_arguments: contextlib.nullcontext(Session()))
     return log
-
-
-class Session:
-    """Replaces Spark's session, which the test does not use."""
-
-    sparkContext = None
 
 
 def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **changes: Any) -> Dict[str, Any]:
@@ -129,79 +103,6 @@ def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **change
     return result
 
 
-def test_run_is_the_baseline_of_the_next_and_a_fault_is_found(tmp_path: pathlib.Path, log: Log) -> None:
-    first = run(tmp_path, "first")
-    assert (first["verdict"], first["reasons"]) == ("pass", [])
-    assert first["views"]["cluster"]["read"] == {
-        **{"log": 1, "chunk": 3, "key": 0},
-        **{"group_offset": 1, "transaction": 1},
-    }
-    log.hashes += [7] * 10
-    log.committed = 30
-    again = run(tmp_path, "again", "first")
-    assert again["verdict"] == "pass"
-    assert again["counts"]["chunk"]["match"] - again["counts"]["chunk"]["explained"] == 3
-    # the baseline's chunks end at 10, 20 and 25
-    assert pq.read_table(tmp_path / "again" / "chunks.parquet").column("end").to_pylist() == [10, 20, 25, 30, 35]
-
-    log.hashes[31] += 1
-    log.committed = 29
-    found = run(tmp_path, "found", "again")
-    assert found["verdict"] == "differ"
-    assert [difference["kind"] for difference in found["differences"]] == ["chunk", "group_offset"]
-    assert found["reasons"][0].startswith("2 differences, the first: chunk")
-    assert found["files"]["differences.parquet"]["rows"] == 2
-    assert pq.read_table(tmp_path / "found" / "differences.parquet").column("left").to_pylist() == ["baseline"] * 2
-
-
-def test_log_that_ends_early_is_read_again(tmp_path: pathlib.Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(tmp_path, "first")
-    read_states, calls = log.states, []
-
-    def late(found, chosen):
-        calls.append(chosen)
-        states = read_states(found, chosen)
-        return [state._replace(end=20) for state in states] if len(calls) < 3 else states
-
-    monkeypatch.setattr(log, "states", late)
-    resolved = run(tmp_path, "resolved", "first")
-    assert resolved["verdict"] == "pass"
-    assert [entry["resolved"] for entry in resolved["rounds"]] == [0, 1]
-    del log.hashes[20:]
-    log.committed = 20
-    found = run(tmp_path, "short", "first")
-    assert found["verdict"] == "differ"
-    assert [entry["proven"] for entry in found["rounds"]] == [0, 1]
-    assert [(difference["kind"], difference["field"]) for difference in found["differences"]] == [("log", "end")]
-
-
-def test_a_job_that_did_not_end_is_continued(tmp_path: pathlib.Path, log: Log) -> None:
-    log.cut = True
-    assert run(tmp_path, "cut")["verdict"] == "error"
-    log.cut, log.asked = False, 0
-    again = run(tmp_path, "again")
-    assert again["verdict"] == "pass" and log.asked == 0
-    assert again["views"]["cluster"]["state"]["chunks_of_an_earlier_job"] == 3
-    # what has passed is not kept, and what was read for another gate is not used
-    assert "chunks_of_an_earlier_job" not in run(tmp_path, "third")["views"]["cluster"]["state"]
-    log.cut = True
-    run(tmp_path, "cut again")
-    log.cut = False
-    assert "chunks_of_an_earlier_job" not in run(tmp_path, "last", "again")["views"]["cluster"]["state"]
-
-
-def test_a_sampled_topic_is_never_counted_as_a_whole(tmp_path: pathlib.Path, log: Log) -> None:
-    samples = {"topics": ["ord*"], "chunk_offsets": 10, "samples": [{"topics": ["orders"], "percent": 1}]}
-    first = run(tmp_path, "first", fingerprint=samples)
-    (text,) = first["views"]["cluster"]["state"]["samples"].values()
-    # one of the chunks of 10, 10 and 5 records
-    assert re.fullmatch(r"(40|20)\.00% of the offsets read: 1 % of the chunks, seed 0", text)
-    again = run(tmp_path, "again", "first", fingerprint=samples)
-    assert again["verdict"] == "pass"
-    assert again["counts"]["log_of_a_sample"]["match"] == 1 and "log" not in again["counts"]
-    assert "1 topics by samples: orders" in again["comparisons"][0]["note"]
-
-
 def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -> None:
     log.error = ClusterError(f"h:1: the list of groups: broker said {SECRET}")
     result = run(tmp_path, "refused")
@@ -210,11 +111,6 @@ def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -
     assert result["views"]["cluster"]["error"] == result["reasons"][0]
     log.error = None
     assert "no such" in run(tmp_path, "lost", "nowhere")["reasons"][0].lower()
-    run(tmp_path, "first")
-    assert run(tmp_path, "last", gate="after_finalize")["verdict"] == "incomplete"
-    other = run(tmp_path, "foreign", "first", cluster_id="c2")
-    assert other["verdict"] == "error"
-    assert "the baseline is of cluster c1" in other["reasons"][0]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ The model stores records as Kafka does, in batches of one record, which the job'
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
+import sqlite3
 import struct
 import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
@@ -21,10 +23,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
 from quorumshift_spark.fingerprint import records as fingerprint_records
-from quorumshift_spark.fingerprint.compare import Context, Fingerprint
+from quorumshift_spark.fingerprint.compare import Context, Data, Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Newest, Transaction
 from quorumshift_spark.fingerprint.findings import RULES, Findings
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range, Sample
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Place, Range, Sample
 
 SIZE = 10
 HOUR = 3_600_000
@@ -85,8 +87,8 @@ def state(end: int, **changes: Any) -> PartitionState:
 
 
 NO_COORDINATORS = Coordinators({}, {}, {})
-KEYS: Dict[str, pa.Table] = {}
-"""In place of files: the records of keys of each fingerprint."""
+ROWS: Dict[str, Tuple[List[Chunk], List[Dict[str, Any]]]] = {}
+"""In place of files: the chunks and the records of keys of each fingerprint."""
 
 
 def read(
@@ -94,13 +96,56 @@ def read(
 ) -> Fingerprint:
     """Return the fingerprint of this log; `was`: the baseline, whose chunks are read again."""
     before = was.partitions.get(now.tp) if was else None
-    known = [chunk for chunk in was.chunks if (chunk.keys is not None) == now.compacted] if was else []
+    known = [place[:2] for place in was.chunks[now.tp] if place.keyed == now.compacted] if was else []
     readers = [scan(log, part) for part in plan.ranges(now, before, known, size, keyed=now.compacted)]
-    tables = [fingerprint_records.decode(data) for reader in readers for data in reader.keys]
-    name = f"keys {len(KEYS)}"
-    KEYS[name] = pa.concat_tables([fingerprint_records.SCHEMA.empty_table(), *tables])
-    chunks = [chunk for reader in readers for chunk in reader.chunks]
-    return Fingerprint("c", taken, {now.topic: now.topic_id}, {now.tp: now}, chunks, name, NO_COORDINATORS)
+    newest = [row for reader in readers for of_chunk in reader.keys for row in of_chunk.to_pylist()]
+    return of_chunks(now, [chunk for reader in readers for chunk in reader.chunks], newest, taken)
+
+
+def of_chunks(now: PartitionState, chunks: List[Chunk], newest: Any = (), taken: int = NOW, **more: Any) -> Fingerprint:
+    """Return a fingerprint that has these chunks."""
+    data = Data(f"rows {len(ROWS)}", {})
+    ROWS[data.directory] = chunks, [*newest]
+    places = [Place(chunk.begin, chunk.end, chunk.keys is not None, 0) for chunk in chunks]
+    of = Fingerprint("c", taken, {now.topic: now.topic_id}, {now.tp: now}, {now.tp: places}, data, NO_COORDINATORS)
+    return of._replace(**more)
+
+
+def compared(was: Fingerprint | None, now: Fingerprint, sizes: Any = None, **more: Any) -> Findings:
+    """Return the findings, with what executors would sum up."""
+    context = Context(**more)
+    sides = [ROWS[of.data.directory] if of else ([], []) for of in (was, now)]
+    both = compare.both(was, now, context, sizes or {})
+    contents = {tp: of.content(*(chunks for chunks, _newest in sides)) for tp, of in both.items()}
+    tallies = {tp: tallied(of, *(newest for _chunks, newest in sides)) for tp, of in both.items()}
+    return compare.compare(was, now, context._replace(contents=contents, tallies=tallies))
+
+
+def tallied(of: compare.Both, *sides: List[Dict[str, Any]]) -> Dict[str, keys.Tally]:
+    """Return the tallies of a partition's keys; SQLite evaluates their classes."""
+    names = [name for name in fingerprint_records.SCHEMA.names if name != "key_hash"]
+    then, here = ({row["key_hash"]: row for row in sorted(rows, key=lambda row: row["offset"])} for rows in sides)
+    states = (
+        (of.was.log_start, of.was.end) if of.was else (0, 0),
+        (of.now.log_start, of.now.deletes) if of.now else (None, None),
+    )
+    columns = ["key_hash", *(f"was_{name}" for name in names), *names, "was_start", "was_end", "log_start", "deletes"]
+    rows = [
+        (key, *(side.get(key, {}).get(name) for side in (then, here) for name in names), *states[0], *states[1])
+        for key in sorted({*then, *here})
+    ]
+    found: Dict[str, keys.Tally] = {}
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE keys ({', '.join(columns)})")
+        database.executemany(f"INSERT INTO keys VALUES ({', '.join('?' * len(columns))})", rows)
+        shown = "was_timestamp, key_hash, was_offset, was_content, offset, content"
+        for name, time, key, *example in database.execute(f"SELECT {keys.WHICH}, {shown} FROM keys"):
+            tally = found.get(name, keys.Tally())
+            newest = max(tally.newest_ms, -1 if time is None else time)
+            filled = [-1 if value is None and not at % 2 else value or 0 for at, value in enumerate(example)]
+            listed = [*tally.examples, (key, *filled)][: keys.SHOWN]
+            found[name] = keys.Tally(tally.number + 1, tally.now + (filled[2] >= 0), newest, listed)
+    return found
 
 
 def scan(log: List[Record], wanted: Range) -> batches.Reader:
@@ -120,8 +165,7 @@ def found(before: List[Record], after: List[Record], was: PartitionState, now: P
     purged, read_ms = more.pop("purged_topics", ()), more.pop("read_ms", 0)
     baseline = read(before, was, taken=NOW - HOUR)
     current = read(after, now, baseline, **more)
-    tallies = {was.tp: keys.tally(was, now, KEYS[baseline.keys], KEYS[current.keys])} if now.compacted else {}
-    findings = compare.compare(baseline, current, Context({}, purged, tallies=tallies, read_ms=read_ms))
+    findings = compared(baseline, current, purged_topics=purged, read_ms=read_ms)
     for counted in findings.counts.values():
         assert counted["read"] == sum(counted[name] for name in OUTCOMES)
         assert counted["explained"] <= counted["match"]
@@ -141,7 +185,7 @@ def with_record(log: List[Record], at: int, **changes: Any) -> List[Record]:
 
 
 def test_first_run_creates_the_baseline() -> None:
-    findings = compare.compare(None, read(records(), state(35)), Context())
+    findings = compared(None, read(records(), state(35)))
     assert compare.verdict(findings) == "pass"
     assert findings.counts["chunk"]["explained"] == findings.counts["chunk"]["read"] == 4
 
@@ -261,8 +305,9 @@ def test_the_newest_timestamp_of_what_was_removed_decides(start: int, expected: 
     was, now = state(1000, **policy), state(1000, log_start=start, **policy)
     baseline = read(hourly(1000), was, taken=NOW, size=1000)
     current = read(hourly(1000 - start, start), now, baseline)
-    assert len(baseline.chunks) == 1 and len(baseline.chunks[0].times) <= plan.TIMES
-    findings = compare.compare(baseline, current, Context(read_ms=NOW))
+    (chunk,) = ROWS[baseline.data.directory][0]
+    assert len(chunk.times) <= plan.TIMES
+    findings = compared(baseline, current, read_ms=NOW)
     assert compare.verdict(findings) == expected, (findings.explained, findings.skipped)
 
 
@@ -337,7 +382,7 @@ def test_leader_with_an_older_log_start_passes() -> None:
 def test_deleted_or_recreated_topic_is_found() -> None:
     baseline = read(records(), state(35))
     deleted = read([], state(0))._replace(partitions={})
-    assert rules(compare.compare(baseline, deleted, Context())) == ["topic_missing"]
+    assert rules(compared(baseline, deleted)) == ["topic_missing"]
     assert rules(found(records(), records(), state(35), state(35, topic_id="id-2"))) == ["topic_recreated"]
 
 
@@ -356,15 +401,13 @@ def test_random_faults_are_found_without_false_alarms() -> None:
         baseline = read(records(count), was, size=size)
         complete = records(count + more)
         again = chance.randint(1, 20)
-        assert (
-            compare.verdict(compare.compare(baseline, read(complete, now, baseline, size=again), Context())) == "pass"
-        )
+        assert compare.verdict(compared(baseline, read(complete, now, baseline, size=again))) == "pass"
         victim = chance.randrange(count)
         if chance.random() < 0.5:
             broken = [record for record in complete if record.offset != victim]
         else:
             broken = with_record(complete, victim, timestamp=1)
-        findings = compare.compare(baseline, read(broken, now, baseline, size=again), Context())
+        findings = compared(baseline, read(broken, now, baseline, size=again))
         assert len(findings.differences) == 1
 
 
@@ -381,13 +424,13 @@ def test_gap_or_an_older_leader_epoch_above_the_baseline_is_found() -> None:
 def test_partition_that_could_not_be_read_is_incomplete() -> None:
     baseline = read(records(), state(35))
     current = read(records(), state(35), baseline)
-    current = current._replace(chunks=current.chunks[:2])
+    current = of_chunks(state(35), ROWS[current.data.directory][0][:2])
     for unread in ({}, {("orders", 0): "b1:9092: connection refused"}):
-        findings = compare.compare(baseline, current, Context(unread=unread))
+        findings = compared(baseline, current, unread=unread)
         assert compare.verdict(findings) == "incomplete"
         assert "orders-0 could not be read to its end" in findings.skipped[0][2]
         assert findings.counts["chunk"]["skipped"] == 2
-    first = compare.compare(None, current, Context(unread={("orders", 0): "b1:9092: connection refused"}))
+    first = compared(None, current, unread={("orders", 0): "b1:9092: connection refused"})
     assert compare.verdict(first) == "incomplete"
 
 
@@ -520,8 +563,8 @@ def keys_of(*stored: bytes, bounds: Tuple[int, ...] = (0, 100), aborted: Any = (
     """Return the records of keys in these batches, by offset; a last batch ends the range."""
     reader = batches.Reader(Range("orders", 0, "id", bounds, keyed=True))
     reader.add(memoryview(b"".join([*stored, batch([Record(bounds[-1], 0, None, b"")])])), aborted)
-    assert [chunk.size for chunk in reader.chunks] == list(map(len, reader.keys))
-    rows = [row for data in reader.keys for row in fingerprint_records.decode(data).to_pylist()]
+    assert [chunk.keys for chunk in reader.chunks] == [newest.num_rows for newest in reader.keys]
+    rows = [row for newest in reader.keys for row in newest.to_pylist()]
     return {row["offset"]: row for row in rows}
 
 
@@ -559,7 +602,7 @@ def test_a_batch_that_the_cleaner_rewrote_has_the_same_records() -> None:
     whole = keys_of(batch(log))
     assert keys_of(batch(cleaned)) == {offset: whole[offset] for offset in (2, 6)}
     changed = keys_of(batch([log[2]._replace(headers=()), log[6]._replace(value=b"")]))
-    assert all(changed[offset]["hash"] != whole[offset]["hash"] for offset in (2, 6))
+    assert all(changed[offset]["content"] != whole[offset]["content"] for offset in (2, 6))
     # broker's time: the records' own times do not count
     (late,) = keys_of(batch([Record(1, START, b"k", b"v"), Record(2, START + 5, b"k", b"v")], flags=8)).values()
     assert late["timestamp"] == START + 5
@@ -604,7 +647,7 @@ def test_keys_of_old_formats(magic: int) -> None:
     rows, of_packed = keys_of(*plain), keys_of(packed)
     assert sorted(rows) == sorted(of_packed) == [4, 5, 6]
     assert [rows[offset]["key_hash"] for offset in rows] == [of_packed[offset]["key_hash"] for offset in rows]
-    assert [rows[offset]["hash"] for offset in rows] == [of_packed[offset]["hash"] for offset in rows]
+    assert [rows[offset]["content"] for offset in rows] == [of_packed[offset]["content"] for offset in rows]
 
 
 def test_a_batch_that_cannot_be_uncompressed_is_not_read() -> None:
@@ -886,8 +929,8 @@ def test_missing_transactional_id_needs_evidence() -> None:
 def test_truncated_internal_topic_is_found() -> None:
     place, before = next(iter(INTERNAL.items()))
     baseline = read([], before)
-    assert rules(compare.compare(baseline, read([], before._replace(end=99)), Context())) == ["truncated"]
-    assert rules(compare.compare(baseline, read([], before._replace(topic_id="x")), Context())) == ["topic_recreated"]
+    assert rules(compared(baseline, read([], before._replace(end=99)))) == ["truncated"]
+    assert rules(compared(baseline, read([], before._replace(topic_id="x")))) == ["topic_recreated"]
     assert place in baseline.partitions
 
 
@@ -903,32 +946,27 @@ def test_a_sample_is_the_same_in_both_runs_and_never_the_whole() -> None:
         first = plan.ranges(was, None, (), SIZE, sample)
         baseline = [chunk for part in first for chunk in scan(records(1000), part).chunks]
         assert 0 < len(baseline) < 60
-        again = plan.ranges(now, was, baseline, SIZE, sample)
+        again = plan.ranges(now, was, [(chunk.begin, chunk.end) for chunk in baseline], SIZE, sample)
         bounds = [pair for part in again for pair in zip(part.bounds, part.bounds[1:])]
         assert [pair for pair in bounds if pair[1] <= 1000] == [(chunk.begin, chunk.end) for chunk in baseline]
         assert any(pair[0] >= 1000 for pair in bounds)
         current = [chunk for part in again for chunk in scan(records(1500), part).chunks]
-        fingerprints = (
-            Fingerprint("c", NOW, {}, {of.tp: of}, chunks, "", NO_COORDINATORS, {"orders": sample})
-            for of, chunks in ((was, baseline), (now, current))
+        then, here = (
+            of_chunks(of, chunks, samples={"orders": sample}) for of, chunks in ((was, baseline), (now, current))
         )
-        then, here = fingerprints
-        findings = compare.compare(then, here, Context(sizes={was.tp: 1}))
+        findings = compared(then, here, {was.tp: 1})
         assert compare.verdict(findings) == "pass"
         assert "log" not in findings.counts and findings.counts["log_of_a_sample"]["match"] == 1
-        assert 0 < compare.shares(then)["orders"] < 0.6
+        contents = {was.tp: compare.Both(None, was, ()).content([], baseline)}
+        assert 0 < compare.shares(then, contents)["orders"] < 0.6
         broken = [chunk._replace(hash="") if chunk.begin == baseline[0].begin else chunk for chunk in current]
-        assert rules(compare.compare(then, here._replace(chunks=broken), Context())) == ["records_changed"]
+        assert rules(compared(then, of_chunks(now, broken, samples={"orders": sample}))) == ["records_changed"]
     assert plan.ranges(was, None, (), SIZE, Sample(percent=20, seed=8)) != first
     # a small partition has at least one chunk
     assert len(plan.ranges(state(35), None, (), SIZE, Sample(percent=0.001))) == 1
     assert plan.ranges(state(1000), None, (), SIZE, Sample(last=25)) == [
         Range("orders", 0, "id-1", (970, 980, 990, 1000), cut=False)
     ]
-
-
-def _chunk(begin: int, end: int) -> Chunk:
-    return Chunk("orders", 0, begin, end, 1, end - begin, 70, end - begin, begin, end - 1, START, START, 3, 3, "")
 
 
 def test_a_chunk_whose_predecessor_retention_removed_does_not_gain_the_batch_that_its_bound_cuts():
@@ -938,7 +976,7 @@ def test_a_chunk_whose_predecessor_retention_removed_does_not_gain_the_batch_tha
     assert fetch._from(whole, 0) == whole
     assert fetch._from(whole, 25) is None
 
-    baseline = [_chunk(0, 10), _chunk(10, 20), _chunk(20, 30)]
+    baseline = [(0, 10), (10, 20), (20, 30)]
     wanted = plan.ranges(state(30, log_start=10), state(30), baseline, SIZE)
     assert wanted == [Range("orders", 0, "id-1", (10, 20, 30), cut=False)]
     wanted = plan.ranges(state(30), state(30), baseline, SIZE)
@@ -947,6 +985,6 @@ def test_a_chunk_whose_predecessor_retention_removed_does_not_gain_the_batch_tha
 
 def test_a_baseline_whose_log_start_moved_during_its_scan_can_be_compared():
     """Its first chunk begins above its log start: the batch that this bound cuts belongs to no chunk."""
-    baseline = [_chunk(10, 20), _chunk(20, 30)]
+    baseline = [(10, 20), (20, 30)]
     wanted = plan.ranges(state(30, log_start=5), state(30, log_start=5), baseline, SIZE)
     assert wanted == [Range("orders", 0, "id-1", (10, 20, 30), cut=False)]
