@@ -332,7 +332,7 @@ class MetadataParity(Job):
 class DataFingerprint(Job):
     """Compares the records of topics and the offsets of groups with the baseline."""
 
-    BASELINE = ("chunks.parquet", "keys.arrow", "groups.parquet", "fingerprint.json")
+    BASELINE = ("fingerprint.json",)
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
@@ -345,17 +345,23 @@ class DataFingerprint(Job):
             "samples": self.action.variable("quorumshift_fingerprint_samples"),
             "purged_topics": self.action.variable("quorumshift_fingerprint_purged"),
         }
-        cluster, timeout_s = self.action.artifacts().cluster, float(args["timeout_s"])
+        timeout_s = float(args["timeout_s"])
         return {
             "views": views,
             "fingerprint": settings,
-            # Where a job that did not end leaves what it read, for the next one
-            "progress": os.path.join(cluster, "progress")
-            if self.action.local
-            else f"~/.cache/quorumshift/{self.action.session['cluster_id']}",
+            "store": self._store(),
             # Before it is stopped, so that it can say how much it read
             "bounds": {"read_s": max(timeout_s - 60, timeout_s * 0.8), "request_timeout_s": 60.0},
         }
+
+    def _store(self) -> str:
+        """Return where executors write what they read: for the next job, and for one that continues this one."""
+        cluster_id, uri = self.action.session["cluster_id"], self.action.variable("quorumshift_fingerprint_uri")
+        if uri:
+            return f"{str(uri).rstrip('/')}/{cluster_id}"
+        if self.action.local:
+            return os.path.join(self.action.artifacts().cluster, "records")
+        return f"~/.local/share/quorumshift/{cluster_id}"
 
     def summary(self, result: Mapping[str, Any]) -> str:
         records = result["views"]["cluster"]["state"]["records"]

@@ -176,6 +176,7 @@ def find_problems(
         *_connections(given, specs, convert),
         *_super_users(given, specs, convert),
         *_durations(given, specs, convert),
+        *_records(given),
         *_ids(given, forward),
         *(_servers(given, specs, convert) if _DESTINATION in needs.groups else ()),
     ]
@@ -524,6 +525,18 @@ def _short_soak(name: str, value: Any, seconds: float, where: str) -> Iterable[P
             f"{name}{where}: {value} is less than an hour. Finalization cannot be "
             "undone; the soak shows faults before it. The default is 24h.",
             "warns",
+        )
+
+
+def _records(given: Given) -> Iterable[Problem]:
+    """Yield that executors of several hosts have no directory for the records that they read."""
+    here = given.hosts.get(CONTROL_NODE, {})
+    master = str(here.get("quorumshift_spark_master") or "local")
+    is_read = here.get("quorumshift_fingerprint_topics") and not _is_no(here.get("quorumshift_verify", True))
+    if is_read and not master.startswith("local") and not here.get("quorumshift_fingerprint_uri"):
+        yield Problem(
+            f"quorumshift_fingerprint_uri is not set, and {master} reads records. Set it to a directory that the Spark "
+            "host and all executors share, such as hdfs://namenode-1/quorumshift."
         )
 
 

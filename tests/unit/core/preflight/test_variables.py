@@ -206,6 +206,11 @@ CASES = [
         "quorumshift_fingerprint_samples: topic is no option",
         "Did you mean topics?",
     ),
+    (
+        inventory({"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "yarn"}),
+        "quorumshift_fingerprint_uri is not set, and yarn reads records",
+        "all executors share",
+    ),
     *[
         (inventory({name: value}), f"{name}: {float(value)!r} is out of range", helps)
         for name, value, helps in (
@@ -283,6 +288,13 @@ RIGHT = [
     {"quorumshift_controller_config": {"num.io.threads": 8, "a": True, "b": 1.5, "c": ""}},
     {"quorumshift_waive": {"QS-CHECK-002": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
     {"features_upgrade_to": "4.1", "features_downgrade_to": "8.0.0-ccs"},
+    {"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "local[2]"},
+    {"quorumshift_fingerprint_topics": [], "quorumshift_spark_master": "yarn"},
+    {
+        "quorumshift_fingerprint_topics": ["*"],
+        "quorumshift_spark_master": "yarn",
+        "quorumshift_fingerprint_uri": "hdfs://namenode-1/quorumshift",
+    },
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},
