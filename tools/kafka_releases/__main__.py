@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the table of Kafka's releases anew: `python -m tools.kafka_releases [--check] [VERSION ...]`.
+"""Write the tables of releases and of settings anew: `python -m tools.kafka_releases [--check] [VERSION ...]`.
 
 It reads the jars of the builds that the table names, and of the given ones. With --check nothing is written, and the
-exit code is 1 if the table would change.
+exit code is 1 if a table would change.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases
 
-from tools.kafka_releases import jars, table
+from tools.kafka_releases import jars, settings, table
 
 PARALLEL = 4
 TARGET = jars.ROOT / "plugins" / "module_utils" / "core" / "releases" / "kafka_releases.py"
+SETTINGS = TARGET.with_name("kafka_settings.py")
 
 
 def main() -> int:
@@ -34,22 +35,34 @@ def main() -> int:
     try:
         with ThreadPoolExecutor(PARALLEL) as pool:
             found = list(pool.map(described, sorted(versions)))
-        text = formatted(table.module(table.joined(found)))
+            accepted = list(pool.map(settings_of, sorted(versions)))
+        texts = {
+            TARGET: formatted(table.module(table.joined(found))),
+            SETTINGS: formatted(settings.module(settings.joined(accepted))),
+        }
     except (jars.ReleaseError, table.TableError) as error:
         print(f"{error}\nNothing was written.", file=sys.stderr)
         return 2
-    changed = not TARGET.exists() or text != TARGET.read_text(encoding="utf-8")
-    if changed and not given.check:
-        TARGET.write_text(text, encoding="utf-8")
-    state = "unchanged" if not changed else "would change" if given.check else "written"
-    print(f"{TARGET.relative_to(jars.ROOT)}: {state}, from {len(found)} builds")
-    return int(changed and given.check)
+    would_change = False
+    for target, text in texts.items():
+        changed = not target.exists() or text != target.read_text(encoding="utf-8")
+        if changed and not given.check:
+            target.write_text(text, encoding="utf-8")
+        state = "unchanged" if not changed else "would change" if given.check else "written"
+        print(f"{target.relative_to(jars.ROOT)}: {state}, from {len(found)} builds")
+        would_change = would_change or changed
+    return int(would_change and given.check)
 
 
 def described(version: str) -> table.Described:
     """Return what one build says."""
     libs = jars.resolved(version)
     return table.parsed(version, *jars.built_for(libs), jars.said(version, libs, "describe"))
+
+
+def settings_of(version: str) -> settings.Accepted:
+    """Return what one build accepts."""
+    return settings.parsed(version, jars.said(version, jars.resolved(version), program=jars.SETTINGS))
 
 
 def formatted(text: str) -> str:

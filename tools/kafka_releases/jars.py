@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / ".build" / "kafka_releases"
 PROGRAM = Path(__file__).with_name("KafkaRelease.java")
+SETTINGS = Path(__file__).with_name("KafkaSettings.java")
 LIMIT_S = 600
 _FIRST_CLASS_FILE = 44  # the major version of Java's class files is its release and this
 _COMPILING = threading.Lock()
@@ -92,8 +93,9 @@ def running_java() -> int:
     return int({name: value for name, _equals, value in lines}["java.specification.version"].rpartition(".")[2])
 
 
-def said(version: str, libs: Path, what: str) -> list[tuple[str, ...]]:
-    """Return the lines of KafkaRelease.java as tuples of fields. `what`: describe or behave. Raises ReleaseError."""
+def said(version: str, libs: Path, *what: str, program: Path = PROGRAM) -> list[tuple[str, ...]]:
+    """Return the lines of a program as tuples of fields. `what`: describe or behave for KafkaRelease.java, nothing for
+    SETTINGS. Raises ReleaseError."""
     needed, _zookeeper = built_for(libs)
     if needed > running_java():
         raise ReleaseError(
@@ -102,26 +104,26 @@ def said(version: str, libs: Path, what: str) -> list[tuple[str, ...]]:
         )
     flags = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
     jars = os.pathsep.join(str(jar) for jar in sorted(libs.glob("*.jar")))
-    command = [_java(), *flags, "-cp", f"{_compiled()}{os.pathsep}{jars}", PROGRAM.stem, what]
+    command = [_java(), *flags, "-cp", f"{_compiled(program)}{os.pathsep}{jars}", program.stem, *what]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
         raise ReleaseError(f"the classes of Kafka {version} cannot be read:\n{done.stderr[-2000:]}")
     return [tuple(line.split("\t")) for line in done.stdout.splitlines()]
 
 
-def _compiled() -> Path:
-    """Return the directory of the program's classes; it needs no jar of Kafka."""
+def _compiled(program: Path) -> Path:
+    """Return the directory of a program's classes; it needs no jar of Kafka."""
     with _COMPILING:
-        return _classes()
+        return _classes(program)
 
 
 @functools.lru_cache(maxsize=None)
-def _classes() -> Path:
+def _classes(program: Path) -> Path:
     classes = BUILD / "classes"
-    command = [_java("javac"), "-d", str(classes), str(PROGRAM)]
+    command = [_java("javac"), "-d", str(classes), str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
-        raise ReleaseError(f"{PROGRAM.name} cannot be compiled:\n{done.stderr[-2000:]}")
+        raise ReleaseError(f"{program.name} cannot be compiled:\n{done.stderr[-2000:]}")
     return classes
 
 

@@ -118,20 +118,25 @@ def joined(found: Iterable[Described]) -> dict[str, Any]:
 def changed_keys(versions: Iterable[Described]) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the settings that not every version has, {key: ((first version with it, first one without), ...)}; the
     first version is '' where the oldest has it, the other one '' where the newest has it."""
-    ordered = list(versions)
+    return spans([(_written(release.version), release.keys) for release in versions])
+
+
+def spans(builds: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the names that not every build has, as `changed_keys`; `builds`: (version, names), the oldest first."""
+    ordered = [(version, frozenset(names)) for version, names in builds]
     found = {}
-    for key in sorted(frozenset().union(*(release.keys for release in ordered))):
-        spans, since = [], None
-        for index, release in enumerate(ordered):
-            if key in release.keys and since is None:
-                since = _written(release.version) if index else ""
-            elif key not in release.keys and since is not None:
-                spans.append((since, _written(release.version)))
+    for name in sorted(frozenset().union(*(names for _version, names in ordered))):
+        of_name, since = [], None
+        for index, (version, names) in enumerate(ordered):
+            if name in names and since is None:
+                since = version if index else ""
+            elif name not in names and since is not None:
+                of_name.append((since, version))
                 since = None
         if since is not None:
-            spans.append((since, ""))
-        if spans != [("", "")]:
-            found[key] = tuple(spans)
+            of_name.append((since, ""))
+        if of_name != [("", "")]:
+            found[name] = tuple(of_name)
     return found
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Set, Tuple
+from typing import Any, Iterable, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
 
@@ -75,21 +75,37 @@ def required_java(found: Tuple[int, int]) -> int | None:
 
 def find_unknown_keys(version: str, keys: Iterable[str]) -> Set[str]:
     """Return which of these settings a build does not know, though another build does."""
-    return {key for key in keys if key in table.KEYS and not _knows(version, table.KEYS[key])}
+    return {key for key in keys if key in table.KEYS and not has_in(version, table.KEYS[key])}
 
 
-def _knows(version: str, spans: Tuple[Tuple[str, str], ...]) -> bool:
+def has_in(version: str, spans: Tuple[Tuple[str, str], ...]) -> bool:
+    """Return whether a build has what these spans have, ((first build with it, first one without), ...); True for a
+    build that is not supported at all."""
+    at = _place(version)
+    if at is None:
+        return True
+    if at[-1] == _NEWEST and _parse_numbers(spans[0][0]) <= at < _parse_numbers(spans[-1][0]):
+        return True  # what a later release has again
+    return any(_parse_numbers(since) <= at and (not until or at < _parse_numbers(until)) for since, until in spans)
+
+
+def value_in(version: str, changes: Sequence[Tuple[str, Any]]) -> Any:
+    """Return the value that a build has of ((first build with this value, value), ...); None for an earlier build, and
+    for one that is not supported at all."""
+    at = _place(version)
+    found = [value for since, value in changes if at is not None and _parse_numbers(since) <= at]
+    return found[-1] if found else None
+
+
+def _place(version: str) -> Tuple[int, ...] | None:
+    """Return the place of a build among those of the tables: a build that was not read has what the newest of its
+    release has."""
     found = parse_release(version)
     if found is None:
-        return True
+        return None
     if version in table.RELEASES.get(found, {}).get("builds", ()):
-        at = _parse_numbers(version)
-    else:
-        # a build that was not read has what the newest of its release has, and what a later release has again
-        at = (*found, _NEWEST)
-        if _parse_numbers(spans[0][0]) <= at < _parse_numbers(spans[-1][0]):
-            return True
-    return any(_parse_numbers(since) <= at and (not until or at < _parse_numbers(until)) for since, until in spans)
+        return _parse_numbers(version)
+    return (*found, _NEWEST)
 
 
 _NEWEST = 1 << 16
