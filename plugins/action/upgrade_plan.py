@@ -49,8 +49,6 @@ class ActionModule(QuorumshiftAction):
         for key, found in sorted(hosts.items()):
             how = f"set {instead[key]} instead" if instead[key] else "remove it after the upgrade"
             self.say(f"Kafka {args['to']} does not know {key} of {format_names(found)}: {how}")
-        if result.get("clients"):
-            self.say(result["clients"])
         self._capped(result)
 
     def _capped(self, result):

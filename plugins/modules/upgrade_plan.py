@@ -174,13 +174,14 @@ def binaries(module):
         wanted = upgrade.highest_level(given["to"], announced)
         capped = explain_registrations(module, facts, finalized[core_features.METADATA_VERSION], wanted)
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
-    plan = upgrade.plan_binaries(hosts, given["to"], in_zookeeper_mode, upgrade.find_removed_keys(files, given["to"]))
+    # On the way up, the audit has named them
+    removed = upgrade.find_removed_keys(files, given["to"]) if upgrade.is_lowered(hosts, given["to"]) else {}
+    plan = upgrade.plan_binaries(hosts, given["to"], in_zookeeper_mode, removed)
     # A process that does not answer is restarted, whatever it runs
     plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
     by_home = {"ahead": kafka_homes.find_switched_ahead(homes), "by_hook": kafka_homes.find_hook_hosts(homes)}
-    clients = upgrade.explain_old_clients(hosts, given["to"])
-    return {**plan._asdict(), "capped": capped, "clients": clients, **by_home}
+    return {**plan._asdict(), "capped": capped, **by_home}
 
 
 def settled(module):

@@ -27,7 +27,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Nod
 
 BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
 LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, releases.FIRST_WITHOUT_ZOOKEEPER
-JAVA_OF_4 = releases.required_java(FIRST_WITHOUT)
+WAY_FROM_ZOOKEEPER = (
+    f"Upgrade to {releases.format_release(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
+    "then"
+)
 
 # What to set in place of a key that a release does not know any more; nothing replaces the others
 _REPLACED_BY = {
@@ -85,7 +88,7 @@ def plan_binaries(
     ready = [host for host, node in sorted(found.items()) if node.runs and node.version == target]
     idle = {host: node for host, node in hosts.items() if host not in found}
     switched = [host for host, node in sorted(idle.items()) if node.home["home"]["is_link"] and node.version != target]
-    lowers = _is_lowered(found, target)
+    lowers = is_lowered(found, target)
     order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
     kept = ""
     if in_zookeeper_mode:
@@ -144,12 +147,9 @@ def refusals(
             f"Kafka {target} is {releases.describe_kind(target)}. Set upgrade_to to the version in the name of its "
             "jar (QS-RESTART-004)"
         ]
-    if in_zookeeper_mode and release >= FIRST_WITHOUT:
-        return [
-            f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
-            f"{releases.format_release(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade "
-            "then (QS-RESTART-004)"
-        ]
+    without_zookeeper = explain_zookeeper(target, in_zookeeper_mode)
+    if without_zookeeper:
+        return [f"{without_zookeeper}. {WAY_FROM_ZOOKEEPER} (QS-RESTART-004)"]
     found = _find_restarted(hosts, in_zookeeper_mode)
     reasons = [
         (
@@ -161,11 +161,7 @@ def refusals(
     ]
     for host, node in sorted(hosts.items()):
         reasons += kafka_homes.refusals(host, node.version, node.home, target, must=host in found)
-        reasons += (
-            _check_java(host, node, target, release)
-            if host in found or node.home.get("home", {}).get("is_link")
-            else []
-        )
+        reasons += _check_java(host, node, release) if host in found or node.home.get("home", {}).get("is_link") else []
     versions = sorted({node.version for node in found.values() if node.version and node.version != target})
     if len(versions) > 1:
         mixed = ", ".join(f"{host} {node.version}" for host, node in sorted(found.items()))
@@ -195,19 +191,6 @@ def find_not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode:
 def token(cluster_id: str, target: str) -> str:
     """Return what confirms the second step, after which the binaries cannot be taken back."""
     return f"{cluster_id}:{releases.format_release(releases.parse_release(target) or ())}"
-
-
-def explain_old_clients(hosts: Mapping[str, Host], target: str) -> str:
-    """Return that the target answers old clients no more, as a sentence; '' where the release that runs answers them
-    neither. Source: KIP-896, which removes the protocols of clients before 2.1."""
-    running = [releases.parse_release(node.version or "") for node in hosts.values() if node.runs]
-    release = releases.parse_release(target) or (0, 0)
-    if release < FIRST_WITHOUT or not any(found is not None and found < FIRST_WITHOUT for found in running):
-        return ""
-    return (
-        f"Kafka {target} refuses clients older than Kafka 2.1, which is not checked. Brokers from 3.7 on count their "
-        "requests, with the client's name and version: kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec"
-    )
 
 
 def level_of_target(target: str, highest_common: int) -> int:
@@ -256,17 +239,33 @@ def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
     return {host: value or (0, 0) for host, value in found.items()}
 
 
-def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
+def is_lowered(found: Mapping[str, Host], target: str) -> bool:
     others = {releases.parse_release(node.version or "") for node in found.values() if node.version != target}
     release = releases.parse_release(target) or (0, 0)
     return any(other is not None and other > release for other in others)
 
 
-def _check_java(host: str, node: Host, target: str, release: Tuple[int, int]) -> List[str]:
+def explain_zookeeper(target: str, in_zookeeper_mode: bool) -> str:
+    """Return that the target has no ZooKeeper and the cluster is in ZooKeeper mode; '' otherwise."""
+    release = releases.parse_release(target)
+    if release is None or not in_zookeeper_mode or release < FIRST_WITHOUT:
+        return ""
+    return f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode"
+
+
+def explain_java(java: int | None, release: Tuple[int, int]) -> str:
+    """Return that a release needs a newer Java than a node runs, as the end of a sentence; '' otherwise, and where
+    either is not known."""
+    needed = releases.required_java(release)
+    if java is None or needed is None or java >= needed:
+        return ""
+    return f"and Kafka {releases.format_release(release)} needs Java {needed}"
+
+
+def _check_java(host: str, node: Host, release: Tuple[int, int]) -> List[str]:
     java = node.home.get("java")
-    if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
-        return [f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"]
-    return []
+    why = explain_java(java, release)
+    return [f"{host} runs Java {java}, {why}. Install it for the service"] if why else []
 
 
 def _check_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of findings that `preflight` prints. Pure."""
+"""The table of findings that `preflight` and `upgrade_audit` print. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight i
 WIDTH = 120
 
 
-def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
-    """Return the findings as lines: blocking ones, warnings, waived ones, then the checks without findings."""
+def table(findings: Sequence[Mapping], checks: Sequence[str], titles: Mapping[str, str] = preflight.TITLE) -> list[str]:
+    """Return the findings as lines: blocking ones, warnings, waived ones, then the checks without findings. `titles`:
+    {check id: title}."""
     groups: dict[str, list[Mapping]] = {"blocks": [], "warns": [], "waived": []}
     for finding in findings:
         groups["waived" if finding["waived"] else finding["severity"]].append(finding)
@@ -30,7 +31,7 @@ def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
             end = f"waived: {finding['waived']}" if finding["waived"] else f"{do[:1].upper()}{do[1:]}."
             lines += ["", *_wrap(begin, [finding["seen"], end])]
     return (
-        [*lines, "", *_wrap("  passed: ", [", ".join(preflight.TITLE.get(check, check) for check in passed)])]
+        [*lines, "", *_wrap("  passed: ", [", ".join(titles.get(check, check) for check in passed)])]
         if passed
         else lines
     )

@@ -51,6 +51,17 @@ def find_connected(ports: Iterable[int]) -> Set[str]:
     return {remote[0] for local, remote in _list_ends(_ESTABLISHED) if local[1] in wanted}
 
 
+def count_peers(ports: Iterable[int]) -> Dict[int, Dict[str, int]]:
+    """Return {port of this host: {IP address: its established connections}} of these ports, those with connections."""
+    wanted = set(ports)
+    found: Dict[int, Dict[str, int]] = {}
+    for local, remote in _list_ends(_ESTABLISHED):
+        if local[1] in wanted:
+            peers = found.setdefault(local[1], {})
+            peers[remote[0]] = peers.get(remote[0], 0) + 1
+    return found
+
+
 def is_listening(ports: Iterable[int]) -> bool:
     """Return whether a process of this host listens on one of these ports."""
     wanted = set(ports)
