@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import audit
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
 
 from tools.checkout import ROOT
@@ -28,6 +29,8 @@ from tools.yaml_files import read_yaml
 PAGES = ROOT / "docs" / "messages"
 REGISTRY = PAGES / "registry"
 INSERTED = "…"
+CHECKS = (*preflight.CHECKS, *audit.CHECKS)  # each gives its id to all of its findings
+_OF_CHECKS = ("core.preflight", "core.audit")  # where their functions are
 
 # What a message adds to the text that it passes on, which has the id
 _PASSED_ON = re.compile(
@@ -83,7 +86,7 @@ def areas() -> list[Area]:
 
 @functools.lru_cache(maxsize=None)
 def texts() -> tuple[Text, ...]:
-    """Return all texts with an id, those of the preflight checks included."""
+    """Return all texts with an id, those of the checks included."""
     found: list[Text] = []
     for path in sources():
         templates = templates_of(path)
@@ -92,7 +95,7 @@ def texts() -> tuple[Text, ...]:
         for text in _strings(read_yaml(path)):
             if message_ids.find_ids(text):
                 found.append(_text(path, None, re.sub(r"\{\{.*?\}\}", INSERTED, text, flags=re.DOTALL)))
-    for check in preflight.CHECKS:
+    for check in CHECKS:
         found += [Text(seen, (check.id,), check.find.__module__) for seen in findings_of(check.find)]
     return tuple(dict.fromkeys(found))
 
@@ -182,7 +185,7 @@ def findings_of(check: Callable) -> list[str]:
     while to_read:
         name = to_read.pop(0)
         function = functions.get(name)
-        if name in read or function is None or "core.preflight" not in function.__module__:
+        if name in read or function is None or not any(room in function.__module__ for room in _OF_CHECKS):
             continue
         read.add(name)
         tree = ast.parse(inspect.getsource(function))
@@ -209,7 +212,8 @@ def without_id() -> list[str]:
     for path in sources():
         if set(path.parts).intersection(_INSIDE_OTHERS):
             continue
-        for node, said in _said(_tree(path), "core/preflight" in str(path)):
+        of_checks = any(room.replace(".", "/") in str(path) for room in _OF_CHECKS)
+        for node, said in _said(_tree(path), of_checks):
             for _node, template in _templates(ast.Expression(said)):
                 if not message_ids.find_ids(template) and has_words(template):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {template}")
@@ -274,7 +278,7 @@ def pages() -> dict[str, str]:
     for text in texts():
         for ident in text.ids:
             by_id.setdefault(ident, []).append(text.text)
-    checks = {check.id: check for check in preflight.CHECKS}
+    checks = {check.id: check for check in CHECKS}
     places = provoked()
     found = {"README.md": index()}
     for area in areas():
@@ -308,11 +312,15 @@ def provoked() -> dict[str, list[str]]:
     return {check: sorted(names) for check, names in places.items()}
 
 
-def page(entry: Entry, quotes: list[str], check: preflight.Check | None, places: list[str]) -> str:
-    """Return the page of an id. `quotes`: its texts as Markdown; `check`: the preflight check of the id;
-    `places`: where tests cause its finding."""
+def page(entry: Entry, quotes: list[str], check: preflight.Check | audit.Check | None, places: list[str]) -> str:
+    """Return the page of an id. `quotes`: its texts as Markdown; `check`: the check of the id; `places`: where tests
+    cause the finding of a preflight check."""
     parts = [f"# {entry.id}: {entry.title}", "\n".join(quotes)]
-    if check:
+    if isinstance(check, audit.Check):
+        does = "stops the upgrade" if check.severity == "blocks" else "warns"
+        accepted = ". Its findings can be accepted in `upgrade_accept`" if check.acceptable else ""
+        parts.append(f"A check of the upgrade audit that {does}{accepted}. It relies on: {check.source}.")
+    elif check:
         where = ", ".join(f"`{name}`" for name in places) or "recorded facts"
         does = "blocks the migration" if check.severity == "blocks" else "warns"
         parts.append(f"A preflight check that {does}. It relies on: {check.source}. A test finds it on: {where}.")

@@ -404,6 +404,24 @@ def zk_clients_info(world: World, _host: str, args: dict[str, Any], _check: bool
     return {"changed": False, "clients": [], "servers": servers, "others": [], "findings": [], "lines": []}
 
 
+def upgrade_read(world: World, host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Read a process with a Java that each release of Kafka takes."""
+    process = {"pid": 1, "java": "17.0.15", "version": None, "options": {}}
+    if not world.service(host)["active"]:
+        process = None
+    read = {"role": args["role"], "process": process, "log4j": None, "mirror_makers": [], "formatted_by_newer": False}
+    return {"changed": False, "facts": read}
+
+
+def upgrade_audit(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    """Find nothing, where every host was read."""
+    unread = sorted(host for host, read in args["facts"].items() if "process" not in read)
+    if unread:
+        return {"failed": True, "msg": f"{', '.join(unread)} was not read. Nothing was changed. (QS-AUDIT-001)"}
+    clients = {"old": [], "connected": [], "addresses": {}}
+    return {"changed": False, "findings": [], "checks": [], "targets": [args["to"]], "clients": clients}
+
+
 BEFORE, AFTER = [1, 3], [2, 3]  # the replicas of the partition that moves
 
 
@@ -591,6 +609,8 @@ STUBS: dict[str, Stub] = {
         zk_leftovers,
         zk_decommission,
         zk_clients_info,
+        upgrade_read,
+        upgrade_audit,
         partition_reassignment_info,
         partition_reassignment,
         async_status,

@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import (
     Facts,
     grouped,
+    process_of,
     version_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
@@ -97,23 +98,30 @@ def check_accepted(accepted: Mapping[str, str]) -> list[str]:
 def not_known(facts: Facts, target: str) -> Iterable[Finding]:
     """Yield what could not be read, and so is no evidence that nothing stops the release."""
     del target
+    # In ZooKeeper mode, controllers are restarted by no upgrade, and need not run yet
+    nodes = {
+        host: node
+        for host, node in facts.nodes.items()
+        if not (facts.in_zookeeper_mode and host in facts.controllers and not process_of(facts, host))
+    }
     missing = {
         host: str(read.get("why") or "the host was not read")
-        for host in facts.nodes
+        for host in nodes
         for read in [facts.hosts.get(host) or {}]
         if "process" not in read
     }
     for hosts, why in grouped(missing):
         yield Finding(f"{hosts} was not read: {why}", "make it reachable, and audit again")
-    down = {host: True for host in facts.nodes if host not in missing and not facts.hosts[host]["process"]}
+    down = {host: True for host in nodes if host not in missing and not facts.hosts[host]["process"]}
     for hosts, _true in grouped(down):
         yield Finding(
-            f"no Kafka runs on {hosts}, so its Java, its options and its clients are not known",
+            f"no Kafka runs on {hosts}, so its Java and its options are not known",
             "start it, and audit again",
+            warns=True,
         )
     silent = {
         host: True
-        for host in facts.nodes
+        for host in nodes
         if host not in missing and host not in down and not facts.hosts[host]["process"].get("java")
     }
     for hosts, _true in grouped(silent):
@@ -122,7 +130,7 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
         )
     unread = {
         host: str((node.get("file") or {}).get("error") or "it does not exist")
-        for host, node in facts.nodes.items()
+        for host, node in nodes.items()
         if not (node.get("file") or {}).get("properties")
     }
     for hosts, why in grouped(unread):

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit
     config_command,
     grouped,
     names,
-    oldest_running,
+    process_of,
     version_of,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted, releases
@@ -37,10 +37,9 @@ def find_old(facts: Facts, target: str) -> list[dict[str, Any]]:
     [{name, software, requests: {name: [versions]}, addresses, client_ids, principals, brokers, count}], by name and
     version of the client and by its address, '' where only a counter has seen it.
     """
-    running = oldest_running(facts)
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for host in sorted(facts.brokers):
-        read = facts.hosts.get(host) or {}
+        read, running = facts.hosts.get(host) or {}, version_of(facts, host)
         logged = (read.get("requests") or {}).get("clients") or []
         counted = (read.get("metrics") or {}).get("deprecated") or []
         seen = {(_request(entry), entry["version"], entry["name"], entry["software"]) for entry in logged}
@@ -93,14 +92,17 @@ def old(facts: Facts, target: str) -> Iterable[Finding]:
 
 
 def unknown(facts: Facts, target: str) -> Iterable[Finding]:
-    """Yield the brokers of which it is not known whether they have clients that the release does not answer."""
-    running = oldest_running(facts)
-    if running and not any(
-        accepted.oldest_request(target, request) > accepted.oldest_request(running, request)
-        for request in accepted.changed_requests()
-    ):
+    """Yield the brokers of which it is not known whether they have clients that the release does not answer.
+
+    A broker that does not run has none. Once a broker runs a release that answers them as little, as half-way in an
+    upgrade, they have met it already.
+    """
+    running = {host: version_of(facts, host) for host in facts.brokers if process_of(facts, host)}
+    wait = {host for host, version in running.items() if not version or _refuses_more(target, version)}
+    unread = {host for host in facts.brokers if "process" not in (facts.hosts.get(host) or {})}
+    if running and len(wait) < len(running):
         return
-    found = {host: why for host in facts.brokers for why in [explain_unknown(facts, host)] if why}
+    found = {host: why for host in sorted(wait | unread) for why in [explain_unknown(facts, host)] if why}
     for hosts, why in grouped(found):
         yield Finding(
             f"whether clients of {hosts} send requests that Kafka does not answer any more is not known: {why}",
@@ -147,6 +149,14 @@ def addresses(facts: Facts) -> dict[str, int]:
                 if address not in own:
                     found[address] = found.get(address, 0) + count
     return dict(sorted(found.items()))
+
+
+def _refuses_more(target: str, running: str) -> bool:
+    """Return whether a release answers fewer versions of a request than the one that runs."""
+    return any(
+        accepted.oldest_request(target, request) > accepted.oldest_request(running, request)
+        for request in accepted.changed_requests()
+    )
 
 
 def _is_refused(request: str, version: int, running: str, target: str) -> bool:

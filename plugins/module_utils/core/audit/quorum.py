@@ -43,8 +43,8 @@ def finalized_levels(facts: Facts, target: str) -> Iterable[Finding]:
     running = {releases.parse_release(version_of(facts, host)) for host in facts.nodes} - {None}
     announced = levels.find_announced(facts.nodes, facts.features["nodes"])
     for why in levels.refusals(target, running, facts.features["finalized"], announced):
-        seen, _stop, do = why.partition(". ")
-        yield Finding(seen, do or "choose another release")
+        seen, _stop, do = why.replace(f"Kafka {target}", "it").partition(". ")
+        yield Finding(f"nodes do not start with the finalized levels: {seen}", do or "choose another release")
 
 
 def registered(facts: Facts, target: str) -> Iterable[Finding]:
@@ -57,7 +57,7 @@ def registered(facts: Facts, target: str) -> Iterable[Finding]:
         gone = registrations.find_gone(facts.nodes)
         for why in registrations.explain_cap(gone, target, now, wanted, facts.bootstrap):
             seen, _stop, do = why.partition(". ")
-            yield Finding(seen, do)
+            yield Finding(f"features do not rise: {seen}", do)
 
 
 def kraft_version(facts: Facts, target: str) -> Iterable[Finding]:

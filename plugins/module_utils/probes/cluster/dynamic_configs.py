@@ -114,7 +114,7 @@ def _read_topics(
             raise  # another broker would refuse as well
         except WireError as error:
             last = error
-    raise last or ProtocolError(None, "no broker is known")
+    raise last or ProtocolError(None, "no broker is known (QS-CONNECT-003)")
 
 
 def _results(
@@ -130,7 +130,7 @@ def _results(
     found = {(result["resourceType"], result["resourceName"]): result for result in results}
     missing = [resource for resource in resources if resource not in found]
     if missing:
-        raise ProtocolError(address, f"the answer to DescribeConfigs lacks {missing[0]}")
+        raise ProtocolError(address, f"its answer to DescribeConfigs lacks {missing[0]} (QS-CONNECT-003)")
     return found
 
 
