@@ -83,10 +83,6 @@ ahead:
       that the process C(runs). A node that does not come up goes back to that directory.
   type: dict
   returned: with O(step=binaries)
-clients:
-  description: That the release refuses old clients, which are not checked; empty where the one that runs does so too.
-  type: str
-  returned: with O(step=binaries)
 by_hook:
   description: Hosts on which the hook installs the release.
   type: list
@@ -103,7 +99,9 @@ protocol:
   type: str
   returned: success
 removed:
-  description: Keys of the properties files that the release does not know any more, by host, each with what to set.
+  description:
+    - Keys of the properties files that an older release does not know, by host, each with what to set. Those of a later
+      one are findings of M(quorumshift.kafka.upgrade_audit).
   type: dict
   returned: with O(step=binaries)
 metadata_version:

@@ -52,6 +52,7 @@ READ_ONLY = {
     "restart_plan",
     "status",
     "support_bundle",
+    "upgrade_audit",
     "verify",
     "watch_soak",
     "zookeeper_clients",
