@@ -57,9 +57,9 @@ def keys(facts: Facts, target: str) -> Iterable[Finding]:
             )
         else:
             dead.setdefault(tuple(found_on), []).append(key)
-    for found_on, listed in dead.items():
+    for without, listed in dead.items():
         yield Finding(
-            f"Kafka does not know {names(listed, 8)} of {names(found_on)} any more: their effect is gone",
+            f"Kafka does not know {names(listed, 8)} of {names(without)} any more: their effect is gone",
             "remove them from the files after the upgrade: nothing replaces them",
         )
 

@@ -60,31 +60,31 @@ def read(logs_dir: str, log_file: str) -> Dict[str, Any]:
         if left <= 0:
             cut = True
             break
+        seen = False
         try:
-            lines, size, was_cut = _lines(path, left)
+            size = os.path.getsize(path)
+            for line in _lines(path, left):
+                if _MARK not in line:
+                    continue
+                seen = True
+                stamp = _STAMP.match(line)
+                if stamp:
+                    moment = stamp[1].decode()
+                    first, last = min(first or moment, moment), max(last or moment, moment)
+                seen_client = _client(line, wanted)
+                if seen_client and (seen_client in found or len(found) < MOST_CLIENTS):
+                    found[seen_client] = found.get(seen_client, 0) + 1
         except OSError as error:
             why = why or f"{path}: {error.strerror}"
             continue
-        left, cut = left - size, cut or was_cut
-        seen = False
-        for line in lines:
-            if _MARK not in line:
-                continue
-            seen = True
-            stamp = _STAMP.match(line)
-            if stamp:
-                moment = stamp[1].decode()
-                first, last = min(first or moment, moment), max(last or moment, moment)
-            client = _client(line, wanted)
-            if client and (client in found or len(found) < MOST_CLIENTS):
-                found[client] = found.get(client, 0) + 1
+        left, cut = left - size, cut or size > left
         if seen or os.path.basename(path).startswith(NAME):
             files.append(path)
-    clients = [dict(zip((*_FIELDS, "address"), client)) for client in sorted(found)]
-    for client in clients:
-        client["count"] = found[tuple(client[name] for name in (*_FIELDS, "address"))]
-        client["version"] = int(client["version"])
+    clients = []
+    for texts, count in sorted(found.items()):
+        client: Dict[str, Any] = dict(zip((*_FIELDS, "address"), texts))
         del client["connection"]
+        clients.append({**client, "version": int(client["version"]), "count": count})
     return {"files": files, "first": first, "last": last, "clients": clients, "cut": cut, "why": why}
 
 
@@ -114,11 +114,9 @@ def _changed(path: str) -> float:
         return 0.0
 
 
-def _lines(path: str, most: int) -> Tuple[Iterator[bytes], int, bool]:
-    """Return the lines of the last `most` bytes of a file, how many bytes that are, and whether it has more."""
+def _lines(path: str, most: int) -> Iterator[bytes]:
+    """Yield the lines of the last `most` bytes of a file, the first of them perhaps in part. Raises OSError."""
     handle = safe_files.open_regular(path)
     with os.fdopen(handle, "rb") as stream:
-        size = os.fstat(handle).st_size
-        stream.seek(max(0, size - most))
-        data = stream.read(most)
-    return iter(data.split(b"\n")), len(data), size > most
+        stream.seek(max(0, os.fstat(handle).st_size - most))
+        yield from stream
