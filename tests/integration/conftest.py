@@ -8,6 +8,7 @@ from __future__ import annotations
 # Seconds of the files that take longer than half a minute, alone on two cores
 SECONDS = {
     "test_features_playbook.py": 320,
+    "test_upgrade_audit.py": 217,
     "test_reassign_playbook.py": 201,
     "test_mistakes.py": 175,
     "test_canary_clients.py": 161,

@@ -13,15 +13,17 @@ import itertools
 import os
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted as accepts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import (
     features,
     kafka_releases,
+    kafka_settings,
     levels,
     releases,
 )
 
 from tests.integration import servers
-from tools.kafka_releases import jars, table
+from tools.kafka_releases import jars, settings, table
 
 MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
 OF_TESTBED = {"3.7.2": servers.libs_of, "3.9.2": lambda _build: servers.kafka_libs(), "4.1.1": servers.libs_of}
@@ -67,6 +69,21 @@ def test_the_table_has_what_the_classes_say(described):
     unknown = releases.find_unknown_keys(".".join(map(str, described.version)), kafka_releases.KEYS)
     assert set(kafka_releases.KEYS) - unknown == set(kafka_releases.KEYS) & described.keys
     assert not described.registers or described.registers == kafka_releases.REGISTERS_CONTROLLERS
+
+
+def test_the_table_has_what_the_classes_accept(build, libs):
+    said = settings.parsed(build, jars.said(build, libs, program=jars.SETTINGS))
+    for of, rules in (("broker", kafka_settings.RULES), ("topic", kafka_settings.TOPIC_RULES)):
+        known = {key: releases.value_in(build, rules[key]) for key in rules.keys() & said.rules[of].keys()}
+        assert known == {key: said.rules[of][key] for key in known} and (known or of == "topic")
+    unknown = accepts.find_unknown_topic_keys(build, kafka_settings.TOPIC_KEYS)
+    assert set(kafka_settings.TOPIC_KEYS) - unknown == set(kafka_settings.TOPIC_KEYS) & said.rules["topic"].keys()
+    assert {name for name in kafka_settings.CLASSES if accepts.has_class(build, name)} == {
+        name for name in kafka_settings.CLASSES if name in said.classes
+    }
+    oldest = {name: accepts.oldest_request(build, name) for name in kafka_settings.REQUESTS.keys() & said.requests}
+    assert oldest == {name: said.requests[name] for name in oldest}
+    assert accepts.needs_allowed_urls(build) == said.needs_urls
 
 
 def test_a_level_is_refused_exactly_where_a_controller_does_not_replay_it(build, described, decided):

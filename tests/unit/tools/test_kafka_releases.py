@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from tools.kafka_releases import jars, table
+from tools.kafka_releases import jars, settings, table
 
 MV = "metadata.version"
 
@@ -81,3 +81,35 @@ def test_the_java_of_a_build_is_that_of_its_class_files(tmp_path, monkeypatch):
     monkeypatch.setattr(jars, "running_java", lambda: 17)
     with pytest.raises(jars.ReleaseError, match=r"Kafka 9\.0\.0 is built for Java 25, and this is Java 17"):
         jars.said("9.0.0", tmp_path, "describe")
+
+
+def test_what_builds_accept_becomes_one_table():
+    def accepts(version, least, classes, urls):
+        lines = [
+            ("rule", "broker", "a.bytes", least, "", "", "", ""),
+            ("rule", "broker", "b.list", "", "", "x,y", "yes", "yes"),
+            ("rule", "topic", "bytes", least, "", "", "", ""),
+            ("request", "FETCH", "4" if urls else "0"),
+            *(("class", name) for name in classes),
+            ("urls", "true" if urls else "false"),
+        ]
+        return settings.parsed(version, lines)
+
+    found = [accepts("3.9.2", "1", ("A", "B"), False), accepts("4.0.0", "9", ("B", "C"), True)]
+    joined = settings.joined(reversed(found))
+    bound = ("1", "", "", "", ""), ("9", "", "", "", "")
+    assert joined == {
+        "RULES": {"a.bytes": (("", bound[0]), ("4.0.0", bound[1]))},
+        "TOPIC_RULES": {"bytes": (("", bound[0]), ("4.0.0", bound[1]))},
+        "TOPIC_KEYS": {},
+        "REQUESTS": {"FETCH": (("", 0), ("4.0.0", 4))},
+        "CLASSES": {"A": (("", "4.0.0"),), "C": (("4.0.0", ""),)},
+        "ALLOWED_URLS": (("4.0.0", ""),),
+    }
+    written: dict = {}
+    exec(settings.module(joined), written)
+    assert {name: written[name] for name in joined} == joined
+    with pytest.raises(table.TableError, match="missing"):
+        settings.parsed("4.0.0", [("urls", "true")])
+    with pytest.raises(table.TableError, match="no kind of line"):
+        settings.parsed("4.0.0", [("other", "x")])

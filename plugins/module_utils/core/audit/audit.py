@@ -145,7 +145,8 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
     for brokers, why in grouped({f"broker {name}": why for name, why in facts.unread_brokers.items()}):
         yield Finding(
             f"the dynamic configs of {brokers} could not be read: {why}",
-            "give quorumshift_client the operation DescribeConfigs on the cluster, and audit again",
+            "start these brokers, or give quorumshift_client the operation DescribeConfigs on the cluster, and audit "
+            "again",
         )
     if facts.features is None:
         yield Finding(f"the features could not be read: {facts.features_error}", "start the nodes, and audit again")

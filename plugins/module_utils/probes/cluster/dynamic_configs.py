@@ -81,7 +81,8 @@ def _read_broker(
                     raise KafkaError(address, result["errorCode"], "DescribeConfigs", result.get("errorMessage"))
             levels = _results(connection, address, [logger], [LOGGER], timeout)[logger]
     except WireError as error:
-        return {}, {}, None, str(error)
+        # Without the address, so that brokers with the same reason are one finding
+        return {}, {}, None, str(error).replace(f"{address}: ", "", 1)
     level = _set(levels, _LOGGER_LEVEL).get(LOGGER) if not levels["errorCode"] else None
     return (
         _set(read_configs[own], _DYNAMIC_BROKER),
