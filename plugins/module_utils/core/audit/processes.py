@@ -108,12 +108,18 @@ def allowed_urls(facts: Facts, target: str) -> Iterable[Finding]:
         if missing:
             found[host] = missing
     for hosts, missing in grouped(found):
+        urls = [_shown(url) for url in missing]
         yield Finding(
-            f"{hosts} uses {names(missing)} for OAUTHBEARER, and the system property {ALLOWED_URLS} of the JVM does "
-            "not list it: the node does not start",
-            f"add -D{ALLOWED_URLS}={','.join(missing)} to KAFKA_OPTS in the unit before the upgrade: earlier releases "
+            f"{hosts} uses {names(urls)} for OAUTHBEARER, and the system property {ALLOWED_URLS} of the JVM does not "
+            "list it: the node does not start",
+            f"add -D{ALLOWED_URLS}={','.join(urls)} to KAFKA_OPTS in the unit before the upgrade: earlier releases "
             "ignore it",
         )
+
+
+def _shown(url: str) -> str:
+    """Return a URL without the login that it may have."""
+    return re.sub(r"//[^/@]*@", "//", url)
 
 
 def mirror_maker(facts: Facts, target: str) -> Iterable[Finding]:

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read from a broker's own JMX port which clients it has, and which of them send deprecated requests.
 
-Kafka's JmxTool reads the MBeans, with the Java and the jars of the broker itself. It changes nothing there. Sources:
+Kafka's JmxTool reads the MBeans, with the Java, the jars and the user of the broker itself. It changes nothing.
+Sources:
 RequestMetrics.deprecatedRequestRate (KIP-896, from 3.7 on) has a meter for each request, version, and name and version
 of a client, from the first such request on; Selector.SelectorMetrics counts connections by name and version (KIP-511).
 
@@ -13,10 +14,11 @@ Runs on managed hosts: standard library only; read-only.
 from __future__ import annotations
 
 import os
+import pwd
 import re
-import subprocess
 from typing import Any, Dict, List, Mapping, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import as_user
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import installation
 
 _TOOL = "org.apache.kafka.tools.JmxTool"
@@ -25,8 +27,7 @@ _GUARDED = ("com.sun.management.jmxremote.authenticate", "com.sun.management.jmx
 _DEPRECATED = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
 _CONNECTIONS = "kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"
 _JVM = "java.lang:type=Runtime"  # each JVM has it: without it, nothing was answered
-_LIMIT_S = 40
-_FIRST_RELEASE = (3, 7)
+_LIMIT_S = 40.0
 _LINE = re.compile(r"^([\w.]+):(\S.*?):(\w[\w-]*)=(.*)$")
 
 
@@ -50,22 +51,16 @@ def read(pid: int, arguments: List[str], options: Mapping[str, str], kafka_home:
         command += ["--object-name", name]
     command += ["--attributes", "Count,connections,Uptime", "--one-time", "--report-format", "properties"]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-            cwd="/",
-            env={"PATH": "/usr/bin:/bin"},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {"why": f"JmxTool gave no answer: {type(error).__name__}"}
-    found = parse(done.stdout)
+        # As the user of the process: its class path may be that user's to write
+        user = pwd.getpwuid(os.stat(f"/proc/{pid}").st_uid).pw_name
+        done = as_user.run(user, command, _LIMIT_S)
+    except (OSError, KeyError) as error:
+        return {"why": f"JmxTool cannot be started: {error}"}
+    if done.code is None:
+        return {"why": f"JmxTool gave no answer within {_LIMIT_S:g} s"}
+    found = parse(done.output)
     if found is None:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["nothing"]
+        last = (done.errors or done.output).strip().splitlines()[-1:] or ["nothing"]
         return {"why": f"JmxTool could not read port {port}: {last[0][:200]}"}
     return found
 

@@ -13,7 +13,7 @@ import glob
 import os
 import re
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
@@ -80,7 +80,8 @@ def collect(role: str, config_file: str, service_name: str, log_file: str, kafka
 
 def find_process(service_name: str, config_file: str) -> Tuple[int, List[str]]:
     """Return (pid, arguments) of the node: of the service's process, or of the one that names its properties file, as
-    where a container's own program runs it; (0, []) where none runs."""
+    where a container's own program runs it; (0, []) where none runs. That one must be root's, or of the user that owns
+    the node's data: any other user could have such a command line."""
     try:
         pid = service.read_state(service_name)["main_pid"]
     except OSError:
@@ -88,13 +89,25 @@ def find_process(service_name: str, config_file: str) -> Tuple[int, List[str]]:
     if pid:
         found, arguments = node.find_process(pid)
         return (found, arguments) if _MAIN in arguments else (0, [])
-    wanted = os.path.realpath(config_file)
+    wanted, users = os.path.realpath(config_file), {0, *_owners(config_values.log_dirs(_properties(config_file)))}
     for number, arguments in _processes():
-        if _MAIN in arguments[:-1]:
-            given = arguments[arguments.index(_MAIN) + 1]
-            if os.path.isabs(given) and os.path.realpath(given) == wanted:
-                return number, arguments
+        if _MAIN not in arguments[:-1]:
+            continue
+        given = arguments[arguments.index(_MAIN) + 1]
+        if os.path.isabs(given) and os.path.realpath(given) == wanted and users & _owners([f"/proc/{number}"]):
+            return number, arguments
     return 0, []
+
+
+def _owners(paths: Iterable[str]) -> Set[int]:
+    """Return the user ids that own these paths, of those that exist."""
+    found = set()
+    for path in paths:
+        try:
+            found.add(os.stat(path).st_uid)
+        except OSError:
+            continue
+    return found
 
 
 def jvm_options(pid: int, arguments: List[str]) -> Dict[str, str]:
@@ -174,7 +187,7 @@ def _is_replica(name: str) -> bool:
 def _first_magic(directory: str) -> int | None:
     """Return the magic of the first batch of a replica; None for an empty one. Raises OSError."""
     for path in sorted(glob.glob(os.path.join(glob.escape(directory), "*.log"))):
-        with open(path, "rb") as stream:
+        with os.fdopen(safe_files.open_regular(path), "rb") as stream:
             head = stream.read(_HEAD_BYTES)
         if len(head) == _HEAD_BYTES:
             return head[-1]

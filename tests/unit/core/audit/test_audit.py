@@ -327,6 +327,11 @@ def test_a_bad_build_blocks_as_a_target_alone():
     assert {finding["severity"] for finding in found("builds", runs)} == {"warns"}
 
 
+def test_a_login_in_a_url_is_not_shown():
+    (finding,) = found("allowed_urls", with_file(situation(), "b1", **{URL_KEY: "https://u:s3cret@idp/jwks"}))
+    assert "s3cret" not in str(finding) and "https://idp/jwks" in finding["seen"]
+
+
 def test_the_binaries_are_taken_back():
     assert not audit.is_downgrade(situation(), "4.1.1")
     half = with_host(situation(), "b1", node_read("broker", version="4.1.1"))
