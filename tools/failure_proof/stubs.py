@@ -415,9 +415,9 @@ def upgrade_read(world: World, host: str, args: dict[str, Any], _check: bool) ->
 
 def upgrade_audit(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
     """Find nothing, where every host was read."""
-    unread = sorted(host for host, read in args["facts"].items() if "process" not in read)
+    unread = [f"{host}: {read.get('why')}" for host, read in sorted(args["facts"].items()) if "process" not in read]
     if unread:
-        return {"failed": True, "msg": f"{', '.join(unread)} was not read. Nothing was changed. (QS-AUDIT-001)"}
+        return {"failed": True, "msg": f"not read: {'; '.join(unread)}. Nothing was changed. (QS-AUDIT-001)"}
     clients = {"old": [], "connected": [], "addresses": {}}
     return {"changed": False, "findings": [], "checks": [], "targets": [args["to"]], "clients": clients}
 

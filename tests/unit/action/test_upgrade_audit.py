@@ -40,7 +40,13 @@ def test_a_host_that_was_not_read_is_a_reason(harness):
     assert set(facts) and all(read == {"why": "the host was not read"} for read in facts.values())
 
 
-def test_a_module_that_fails_on_a_host_is_no_failure(harness):
+def test_a_module_that_fails_on_a_host_ends_a_run_that_changes_something(harness):
+    result = harness.run("upgrade_read", {}, {"failed": True, "msg": "no python"}, host="b1")
+    assert result["failed"] and "no python" in result["msg"]
+
+
+def test_a_module_that_fails_on_a_host_is_a_finding_of_the_audit_alone(harness):
+    del harness.session["run_lock"]
     result = harness.run("upgrade_read", {}, {"failed": True, "msg": "no python"}, host="b1")
     assert not result.get("failed") and result["unread"] == "no python"
     result = harness.run("upgrade_read", {}, {"failed": True, "exception": "Traceback\nOSError: x"}, host="b1")

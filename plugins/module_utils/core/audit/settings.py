@@ -38,7 +38,10 @@ def zookeeper(facts: Facts, target: str) -> Iterable[Finding]:
     """Yield that the release has no ZooKeeper, and the cluster is in ZooKeeper mode."""
     why = upgrade.explain_zookeeper(target, facts.in_zookeeper_mode is not False)
     if why and facts.in_zookeeper_mode:
-        yield Finding("the cluster is in ZooKeeper mode, which ended with Kafka 3.9", upgrade.WAY_FROM_ZOOKEEPER)
+        yield Finding(
+            "the cluster is in ZooKeeper mode, which ended with Kafka 3.9, or its migration is not finalized",
+            upgrade.WAY_FROM_ZOOKEEPER,
+        )
 
 
 def keys(facts: Facts, target: str) -> Iterable[Finding]:
