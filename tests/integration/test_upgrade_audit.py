@@ -191,6 +191,22 @@ def test_what_is_planted_is_found_and_once_it_is_corrected_the_newest_release_st
         controller.start(), broker.start()
 
 
+def test_an_upgrade_ends_at_the_audit_and_goes_on_once_nothing_stops_it():
+    with cluster("upgrade_audit_first") as (_controller, broker, runs):
+        runs.playbook = "upgrade"
+        given = {"upgrade_to": NEWEST, "upgrade_home": str(servers.libs_of(NEWEST).parent)}
+        code, said = runs.run(**given)
+        assert code == 2 and 'ended at "Audit the upgrade to 4.4.0"' in said and "QS-AUDIT-010" in said, said
+        given["upgrade_accept"] = {"QS-AUDIT-010": "a test has no old clients"}
+        broker.configure({"log.segment.bytes": "1000"})
+        code, said = runs.run(**given)
+        assert code == 2 and 'ended at "Audit the upgrade to 4.4.0"' in said and "QS-AUDIT-003" in said, said
+        broker.configure({"log.segment.bytes": None})
+        # Here no service starts Kafka through a link, which the plan then says
+        code, said = runs.run(**given)
+        assert code == 2 and 'ended at "Plan the upgrade to 4.4.0"' in said, said
+
+
 @contextlib.contextmanager
 def mirror_maker(home, broker):
     """Run Kafka's MirrorMaker 1 from the broker to itself."""
