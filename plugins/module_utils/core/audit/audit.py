@@ -25,9 +25,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import (
     Facts,
     grouped,
+    names,
     process_of,
     version_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted as accepted_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
 
@@ -135,6 +137,23 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
     }
     for hosts, why in grouped(unread):
         yield Finding(f"the properties file of {hosts} was not read: {why}", "correct its path or its rights")
+    variables = {
+        host: tuple(sorted(unresolved))
+        for host, node in nodes.items()
+        for unresolved in [
+            [
+                variable["key"]
+                for variable in (node.get("file") or {}).get("variables") or []
+                if variable["why"] and variable["key"] in accepted_values.BROKER_RULES
+            ]
+        ]
+        if unresolved
+    }
+    for hosts, keys in grouped(variables):
+        yield Finding(
+            f"the values of {names(keys)} on {hosts} are variables that could not be resolved",
+            "compare them with what the release accepts, or write the values into the file",
+        )
     if facts.in_zookeeper_mode is None:
         yield Finding("no broker says whether the cluster is in ZooKeeper mode", "start the brokers, and audit again")
     if facts.topics is None:

@@ -28,6 +28,9 @@ LOGGED_LEVELS = ("INFO", "DEBUG", "TRACE", "ALL")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # RequestMetrics counts a fetch a second time, by who fetches
 _COUNTED_TWICE = ("FETCH_CONSUMER", "FETCH_FOLLOWER")
+# Of brokers and controllers, which send what both ends know. Of all other requests, brokers from 3.7 to 3.9 count each
+# version that 4.0 does not answer (ApiKeys.isVersionDeprecated against oldestVersion, in the jars of these builds)
+_OF_BROKERS = ("ALTER_PARTITION", "WRITE_TXN_MARKERS")
 _MOST = 8
 
 
@@ -51,7 +54,9 @@ def find_old(facts: Facts, target: str) -> list[dict[str, Any]]:
         ]
         for entry in entries:
             request = _request(entry)
-            if request in _COUNTED_TWICE or not _is_refused(request, entry["version"], running, target):
+            if request in (*_COUNTED_TWICE, *_OF_BROKERS) or not _is_refused(
+                request, entry["version"], running, target
+            ):
                 continue
             key = entry["name"], entry["software"], entry.get("address", "")
             client = found.setdefault(

@@ -21,7 +21,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
-_CLASS = re.compile(r"(?:org\.apache\.)?kafka\.[\w.]+\.[A-Z]\w*")
+_CLASS = re.compile(r"(?<![\w.])(?:org\.apache\.)?kafka\.[\w.]+\.[A-Z]\w*")
 # Where a class went, by the class that replaces it; each of the newest release's own jars has it
 _MOVED = {
     "kafka.security.authorizer.AclAuthorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

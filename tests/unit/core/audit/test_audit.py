@@ -180,6 +180,7 @@ SILENT = [
     ("zookeeper", situation()),
     ("values", with_file(situation(), "b2", log__segment__bytes="1048576", node__id="0", unknown__key="")),
     ("values", with_file(situation(), "b2", log__dirs="/a,/a")),
+    ("classes", with_file(situation(), "b1", x__class="com.example.kafka.security.authorizer.AclAuthorizer")),
     ("classes", with_file(situation(), "b1", authorizer__class__name="com.example.kafka.Authorizer")),
     ("java", with_host(situation(), "c1", node_read("controller", java="21"))),
     ("java", with_host(situation(), "c1", node_read("controller", java=None))),
@@ -244,6 +245,24 @@ SILENT = [
         with_host(situation(), "c1", {**node_read("controller", version="4.4.0"), "formatted_by_newer": True}),
     ),
 ]
+PLANTED.append(
+    (
+        "not_known",
+        "the values of log.segment.bytes on b1 are variables",
+        situation(
+            nodes={
+                **situation().nodes,
+                "b1": {
+                    **situation().nodes["b1"],
+                    "file": {
+                        "properties": {"log.segment.bytes": "${env:SIZE}"},
+                        "variables": [{"key": "log.segment.bytes", "variable": "${env:SIZE}", "why": "not set"}],
+                    },
+                },
+            }
+        ),
+    )
+)
 BY_NAME = {check.name: check for check in audit.CHECKS}
 
 
