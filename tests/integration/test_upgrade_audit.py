@@ -15,6 +15,7 @@ import subprocess
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import upgrade_facts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from confluent_kafka.admin import NewTopic
@@ -189,6 +190,55 @@ def test_what_is_planted_is_found_and_once_it_is_corrected_the_newest_release_st
         for server in (controller, broker):
             server.use(libs)
         controller.start(), broker.start()
+
+
+@pytest.mark.parametrize(
+    ("build", "standalone", "newer"),
+    [("3.9.2", False, False), ("3.9.2", True, False), ("4.1.1", False, False), (NEWEST, False, True)],
+)
+def test_a_directory_that_a_newer_kafka_storage_formatted(build, standalone, newer):
+    with servers.workdir("upgrade_audit_format") as home:
+        file = home / "controller.properties"
+        voters = servers.controller_keys("3000@127.0.0.1:1")
+        if standalone:
+            voters["controller.quorum.bootstrap.servers"] = "127.0.0.1:1"
+            del voters["controller.quorum.voters"]
+        keys = {**voters, "process.roles": "controller", "node.id": "3000"}
+        keys |= {"listeners": "CONTROLLER://127.0.0.1:1", "log.dirs": str(home / "data")}
+        file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        libs = servers.kafka_libs() if build == "3.9.2" else servers.libs_of(build)
+        tool = ["java", "-cp", f"{libs}/*", "kafka.tools.StorageTool", "format"]
+        subprocess.run(
+            [*tool, f"--cluster-id={servers.CLUSTER_ID}", "-c", str(file), *(["--standalone"] if standalone else [])],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        assert upgrade_facts.is_formatted_by_newer(str(home / "data" / "__cluster_metadata-0")) is newer
+
+
+def test_static_voters_of_a_dynamic_quorum_and_a_broker_that_is_gone(monkeypatch):
+    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of("4.1.1")))
+    with servers.workdir("upgrade_audit_quorum") as home, contextlib.ExitStack() as stack:
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        gone = stack.enter_context(servers.kraft_broker(home, 2, voters))
+        admin_bed.ready([broker, gone])
+        gone.stop()
+        tool = ("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", str(broker.address), "upgrade")
+        subprocess.run(
+            [*servers.java(), *tool, "--feature", "kraft.version=1"], check=True, capture_output=True, timeout=120
+        )
+        runs = Runs(home, controller, [broker], "upgrade_audit")
+        runs.groups["all"]["vars"]["quorumshift_kafka_home"] = str(servers.libs_of("4.1.1").parent)
+        runs.write()
+        _said, found, kept = audited(runs, 0)
+        assert kept["targets"] == ["4.2.2", "4.3.1", NEWEST]
+        assert set(found) == {"QS-AUDIT-016", "QS-AUDIT-020", "QS-AUDIT-021"}, found
+        assert "in the files of b1, c1" in found["QS-AUDIT-020"][0]["seen"]
+        assert "broker 2 is registered" in found["QS-AUDIT-021"][0]["seen"]
 
 
 def test_an_upgrade_ends_at_the_audit_and_goes_on_once_nothing_stops_it():
