@@ -29,7 +29,10 @@ class ActionModule(QuorumshiftAction):
         found_of = {host: dict(self._variables(host)) for host in hosts}
         typed = process_identity.find_typed()
         lost = typed.pop(LOST, "")
-        given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost)
+        of_cp_ansible = {
+            name for host in hosts if host in self.vars["hostvars"] for name in self._of_cp_ansible(host)
+        }
+        given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost, of_cp_ansible)
         found = variables.find_problems(
             given,
             variable_specs.specs(),
@@ -49,6 +52,10 @@ class ActionModule(QuorumshiftAction):
             mistakes = "\n".join(ends)
             return {"failed": True, "msg": f"{mistakes}\nNothing was changed. (QS-RUN-009)"}
         return {"changed": False, "problems": [problem.text for problem in found]}
+
+    def _of_cp_ansible(self, host: str) -> list[str]:
+        own = self.vars["hostvars"][host]
+        return [name for name in variables.OF_CP_ANSIBLE if name in own]
 
     def _variables(self, host: str) -> Iterator[tuple[str, Any]]:
         if host not in self.vars["hostvars"]:

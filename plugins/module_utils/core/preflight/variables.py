@@ -44,6 +44,14 @@ MOST_SHOWN = 60
 SHORT_SOAK_S = 3600
 _BROKERS, _CONTROLLERS, _DESTINATION = "kafka_broker", "kafka_controller", "zookeeper_destination"
 ZOOKEEPER = "zookeeper"  # its servers, where the verification reads their files
+NAMED_BY = {
+    _BROKERS: "quorumshift_broker_group",
+    _CONTROLLERS: "quorumshift_controller_group",
+    ZOOKEEPER: "quorumshift_zookeeper_group",
+}
+"""The variable with the inventory's own name of a group, by the group of the playbooks."""
+OF_CP_ANSIBLE = ("confluent_server_enabled", "confluent_package_version", "kraft_migration")
+"""Variables that inventories of cp-ansible set, and of no other software (its docs/VARIABLES.md)."""
 MOST_ZOOKEEPER_ID = 254
 MOST_ID = 2**31 - 1  # Kafka's node.id is an int
 _TEXT, _NUMBERS = ("str", "path"), ("int", "float")
@@ -95,7 +103,8 @@ NOTHING_MORE = Needs()
 class Given:
     """The variables of an inventory: {host: {name: value}} of the control node and of each node, and its groups.
     `typed`: the names that were given with -e; `ran`: whether a playbook of the collection has run in this process, so
-    that the hosts also have what it registered; `lost`: what Ansible did not read as NAME=VALUE of -e."""
+    that the hosts also have what it registered; `lost`: what Ansible did not read as NAME=VALUE of -e; `of_cp_ansible`:
+    the names of OF_CP_ANSIBLE that a host has."""
 
     def __init__(
         self,
@@ -104,8 +113,10 @@ class Given:
         typed: Collection[str] = (),
         ran: bool = False,
         lost: str = "",
+        of_cp_ansible: Collection[str] = (),
     ) -> None:
         self.hosts = hosts
+        self.of_cp_ansible = of_cp_ansible
         self.lost = lost
         self.ran = ran
         self.typed = typed
@@ -164,6 +175,8 @@ def find_problems(
     controllers; `needs`: what this playbook needs.
     """
     return [
+        *_named_groups(given),
+        *_beside_cp_ansible(given),
         *_groups(given, forward, needs),
         *_unknown(given, known, specs),
         *_internal(given, internal, needs),
@@ -182,10 +195,45 @@ def find_problems(
     ]
 
 
+def _named_groups(given: Given) -> Iterable[Problem]:
+    for group, variable in NAMED_BY.items():
+        for named, hosts in given.values(variable):
+            if not isinstance(named, str) or named in ("", group):
+                continue
+            members = given.groups.get(named) or []
+            if not members:
+                yield Problem(
+                    f"{variable}{given.format_hosts(hosts)}: the inventory has no host in a group {named!r}. Correct the "
+                    "name, or add the group's hosts.",
+                    "stops",
+                )
+            others = sorted(set(given.groups.get(group) or ()) - set(members))
+            if members and others:
+                yield Problem(
+                    f"{format_names(others)}: in the group {group}, and {variable} names the group {named}. Have all of "
+                    f"them in {named} alone, or remove the variable.",
+                    "stops",
+                )
+
+
+def _beside_cp_ansible(given: Given) -> Iterable[Problem]:
+    """Yield that cp-ansible would take this cluster for one in KRaft mode: a group kafka_controller with a host is all
+    that it asks for (kraft_enabled of its role `variables`). After the migration it has no group zookeeper any more."""
+    named = [value for value, _hosts in given.values(NAMED_BY[_CONTROLLERS]) if value != _CONTROLLERS]
+    if given.of_cp_ansible and given.controllers and given.groups.get(ZOOKEEPER) and not named:
+        yield Problem(
+            f"The group {_CONTROLLERS} is beside variables of cp-ansible ({sorted(given.of_cp_ansible)[0]}), which takes "
+            "it for a cluster in KRaft mode and would write that into the brokers' files. Rename the group to "
+            f"quorumshift_controllers, and set {NAMED_BY[_CONTROLLERS]}: quorumshift_controllers. See docs/cp-ansible.md.",
+            "warns",
+        )
+
+
 def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     wanted = [_BROKERS, *needs.groups, *([_CONTROLLERS] if forward else [])]
+    renamed = {group for group, variable in NAMED_BY.items() if any(name != group for name, _ in given.values(variable))}
     for group in dict.fromkeys(wanted):
-        if not given.groups.get(group):
+        if not given.groups.get(group) and group not in renamed:  # of those, _named_groups says it
             added = _ADDED.get(group, "Add its hosts to it")
             yield Problem(f"The inventory has no host in the group {group}. {added}.")
     both = sorted(set(given.brokers) & set(given.controllers))
