@@ -33,7 +33,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 
 PREFIXES = (
     *("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_"),
-    *("decommission_", "soak_", "support_"),
+    *("decommission_", "soak_", "support_", "controller_hosts_"),
 )
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped
@@ -203,15 +203,15 @@ def _named_groups(given: Given) -> Iterable[Problem]:
             members = given.groups.get(named) or []
             if not members:
                 yield Problem(
-                    f"{variable}{given.format_hosts(hosts)}: the inventory has no host in a group {named!r}. Correct the "
-                    "name, or add the group's hosts.",
+                    f"{variable}{given.format_hosts(hosts)}: the inventory has no host in a group {named!r}. Correct "
+                    "the name, or add the group's hosts.",
                     "stops",
                 )
             others = sorted(set(given.groups.get(group) or ()) - set(members))
             if members and others:
                 yield Problem(
-                    f"{format_names(others)}: in the group {group}, and {variable} names the group {named}. Have all of "
-                    f"them in {named} alone, or remove the variable.",
+                    f"{format_names(others)}: in the group {group}, and {variable} names the group {named}. Have all "
+                    f"of them in {named} alone, or remove the variable.",
                     "stops",
                 )
 
@@ -222,16 +222,19 @@ def _beside_cp_ansible(given: Given) -> Iterable[Problem]:
     named = [value for value, _hosts in given.values(NAMED_BY[_CONTROLLERS]) if value != _CONTROLLERS]
     if given.of_cp_ansible and given.controllers and given.groups.get(ZOOKEEPER) and not named:
         yield Problem(
-            f"The group {_CONTROLLERS} is beside variables of cp-ansible ({sorted(given.of_cp_ansible)[0]}), which takes "
-            "it for a cluster in KRaft mode and would write that into the brokers' files. Rename the group to "
-            f"quorumshift_controllers, and set {NAMED_BY[_CONTROLLERS]}: quorumshift_controllers. See docs/cp-ansible.md.",
+            f"The group {_CONTROLLERS} is beside variables of cp-ansible ({sorted(given.of_cp_ansible)[0]}), which "
+            "takes it for a cluster in KRaft mode and would write that into the brokers' files. Rename the group to "
+            f"quorumshift_controllers, and set {NAMED_BY[_CONTROLLERS]}: quorumshift_controllers. "
+            "See docs/cp-ansible.md.",
             "warns",
         )
 
 
 def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     wanted = [_BROKERS, *needs.groups, *([_CONTROLLERS] if forward else [])]
-    renamed = {group for group, variable in NAMED_BY.items() if any(name != group for name, _ in given.values(variable))}
+    renamed = {
+        group for group, variable in NAMED_BY.items() if any(name != group for name, _ in given.values(variable))
+    }
     for group in dict.fromkeys(wanted):
         if not given.groups.get(group) and group not in renamed:  # of those, _named_groups says it
             added = _ADDED.get(group, "Add its hosts to it")

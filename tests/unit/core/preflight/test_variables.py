@@ -104,6 +104,52 @@ def test_what_an_earlier_playbook_registered_is_no_mistake():
     assert problems(variables.Given(found.hosts, found.groups, ran=True)) == []
 
 
+RENAMED = {"quorumshift_controller_group": "new_controllers"}
+OF_CP_ANSIBLE = ("confluent_server_enabled",)
+
+
+def test_a_group_may_have_another_name():
+    """kafka_controller then has the hosts of that group, as the task before the check has put them there."""
+    assert problems(inventory(RENAMED, new_controllers=GROUPS["kafka_controller"])) == []
+
+
+@pytest.mark.parametrize("members", [{}, {"new_controllers": []}])
+def test_a_group_that_is_not_there_ends_every_playbook(members):
+    """A run without its controllers would detect a phase from half the nodes."""
+    (found,) = all_problems(inventory(RENAMED, kafka_controller=[], **members))
+    assert found.severity == "stops"
+    assert found.text.startswith("quorumshift_controller_group: the inventory has no host in a group 'new_controllers'")
+
+
+def test_hosts_of_both_names_end_every_playbook():
+    found = all_problems(inventory(RENAMED, new_controllers=["c1"]))
+    assert found[0].severity == "stops"
+    assert found[0].text.startswith("c2, c3: in the group kafka_controller, and quorumshift_controller_group names")
+
+
+def cp_ansible(everywhere=(), names=OF_CP_ANSIBLE, **groups):
+    given = inventory(everywhere, **{"zookeeper": ["z1"], **groups})
+    return variables.Given(given.hosts, given.groups, of_cp_ansible=names)
+
+
+def test_a_group_that_cp_ansible_takes_for_kraft_is_named_while_zookeeper_is_there():
+    (found,) = all_problems(cp_ansible())
+    assert found.severity == "warns" and "(confluent_server_enabled)" in found.text
+    assert "quorumshift_controller_group: quorumshift_controllers" in found.text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        cp_ansible(RENAMED, new_controllers=GROUPS["kafka_controller"]),
+        cp_ansible(zookeeper=[]),  # as cp-ansible's inventory is after the migration
+        cp_ansible(names=()),
+    ],
+)
+def test_no_other_inventory_is_warned_of_cp_ansible(given):
+    assert [problem for problem in all_problems(given) if "cp-ansible" in problem.text] == []
+
+
 CASES = [
     (
         inventory({"quorumshift_exclude_hosts": "b1, broker9"}),
