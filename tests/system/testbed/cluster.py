@@ -132,7 +132,7 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
 
 
 def _seed_digest(network: Network) -> str:
-    names = ("seed.py", "seed.sh", "layout.py", "security.py", "jars.sha256")
+    names = ("seed.py", "seed.sh", "layout.py", "security.py", "confluent.py", "jars.sha256")
     sources = (hosts.TEMPLATES, *(TESTBED / name for name in names))
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
@@ -142,7 +142,7 @@ def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: S
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
     say("hosts run")
-    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
+    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "start", LAYOUT.zookeeper))
     ensemble.create_chroot(network, secrets)
     hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", LAYOUT.broker))
@@ -156,7 +156,7 @@ def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: S
     ensemble.hold(network, secrets)
     podman.on_each(BROKERS, _start_and_wait)
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", LAYOUT.broker))
-    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
+    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "stop", LAYOUT.zookeeper))
     down()
     shutil.rmtree(seed_dir.parent, ignore_errors=True)
     fresh = seed_dir.with_suffix(".new")

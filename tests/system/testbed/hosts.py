@@ -10,8 +10,9 @@ import subprocess
 from pathlib import Path
 from string import Template
 
-from tests.system.testbed import image, podman, secrets_store, security
+from tests.system.testbed import confluent, image, podman, secrets_store, security
 from tests.system.testbed.layout import (
+    CONFLUENT,
     HAS_IPV6,
     HOSTS,
     LAYOUT,
@@ -22,7 +23,6 @@ from tests.system.testbed.layout import (
     SUDO,
     TESTBED,
     VARIANT,
-    ZOOKEEPER_UID,
     ZOOKEEPERS,
     Host,
     Network,
@@ -66,10 +66,11 @@ def _live(host: Host) -> Path:
 def _empty_data(host: Host, live: Path) -> None:
     (live / "kafka").mkdir(parents=True)
     if host.has_zookeeper or host.destination_id:
-        _own(live / "zookeeper", ZOOKEEPER_UID)
+        _own(live / "zookeeper", LAYOUT.zookeeper_uid)
     if host.has_zookeeper:
         (live / "zookeeper/myid").write_text(f"{ZOOKEEPERS.index(host) + 1}\n")
-    for directory in LAYOUT.log_dirs if host.is_broker else (LAYOUT.metadata_dir,):
+    of_controller = () if LAYOUT.has_own_metadata_dir else (LAYOUT.metadata_dir,)
+    for directory in LAYOUT.log_dirs if host.is_broker else of_controller:
         _own(live / "kafka" / directory, LAYOUT.uid)
 
 
@@ -77,6 +78,8 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
+    if CONFLUENT:
+        volumes.append(f"--volume={confluent.jars()}:{confluent.JARS}:ro")
     volumes += [f"--volume={release_libs(release)}:{release_home(release)}/libs:ro" for release in LAYOUT.more_releases]
     return [
         f"--name={host.container}",
@@ -102,9 +105,12 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
         _provision_user(root)
         _provision_homes(root)
+        if CONFLUENT:
+            for path, text, mode in confluent.scripts(_IMAGE_HOME):
+                _put(root / path[1:], text, mode=mode)
         config = root / LAYOUT.config_dir[1:]
         for name, store in secrets_store.keystores(host, network, secrets).items():
-            _put(config / "ssl" / name, store.read_bytes(), LAYOUT.uid, 0o640)
+            _put(root / LAYOUT.ssl_dir[1:] / name, store.read_bytes(), LAYOUT.uid, 0o640)
         if SUDO:
             _provision_login(root)
         if SECURED:
@@ -118,7 +124,7 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
             _provision_zookeeper(root, network, secrets, ())
         if host.is_broker:
             _provision_broker(root, host, network, secrets)
-        elif host.node_id:
+        elif host.node_id and LAYOUT.installs_units:
             _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)
@@ -141,8 +147,12 @@ def _provision_user(root: Path) -> None:
     user, uid = LAYOUT.user, LAYOUT.uid
     if any(line.startswith(f"{user}:") for line in (root / "etc/passwd").read_text().splitlines()):
         return
-    _add_user(root, user, uid, LAYOUT.data_dir, "/usr/sbin/nologin")
-    _own(root / LAYOUT.log_dir[1:], uid)
+    _add_user(root, user, uid, LAYOUT.data_dir, "/usr/sbin/nologin", LAYOUT.group)
+    log_dir = root / LAYOUT.log_dir[1:]
+    if log_dir.exists():  # of the image's user
+        shutil.chown(log_dir, uid, uid)
+    else:
+        _own(log_dir, uid)
 
 
 def _provision_homes(root: Path) -> None:
@@ -156,14 +166,14 @@ def _provision_homes(root: Path) -> None:
             _put(root / home[1:] / "bin" / file.name, text, mode=0o755)
         for file in (_IMAGE_HOME / "config").iterdir():
             _put(root / home[1:] / "config" / file.name, file.read_text())
-    if LAYOUT.kafka_home != "/opt/kafka":
+    if LAYOUT.kafka_home != "/opt/kafka" and not CONFLUENT:
         (root / LAYOUT.kafka_home[1:]).symlink_to(LAYOUT.first_home)
 
 
-def _add_user(root: Path, name: str, uid: int, home: str, shell: str) -> None:
+def _add_user(root: Path, name: str, uid: int, home: str, shell: str, group: str = "") -> None:
     for file, line in (
         ("passwd", f"{name}:x:{uid}:{uid}::{home}:{shell}"),
-        ("group", f"{name}:x:{uid}:"),
+        ("group", f"{group or name}:x:{uid}:"),
         ("shadow", f"{name}:*:19000:0:99999:7:::"),  # no password, and not locked: sshd rejects locked users
     ):
         with (root / "etc" / file).open("a") as stream:
@@ -171,16 +181,17 @@ def _add_user(root: Path, name: str, uid: int, home: str, shell: str) -> None:
 
 
 def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str], servers: tuple[Host, ...]) -> None:
-    _put(_unit(root, "zookeeper"), _render("zookeeper.service"))
+    _put(_unit(root, LAYOUT.zookeeper), _render("zookeeper.service"))
     ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(servers, start=1)]
+    config = root / LAYOUT.zookeeper_dir[1:]
     _put(
-        root / "etc/zookeeper/zoo.cfg",
+        config / LAYOUT.zookeeper_file,
         _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings()),
     )
     if SECURED:
         _put(root / "etc/zookeeper/environment", security.environment("/etc/zookeeper"))
-        _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), ZOOKEEPER_UID, 0o640)
-    _put(root / "etc/zookeeper/log4j.properties", _render("zookeeper-log4j.properties"))
+        _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), LAYOUT.zookeeper_uid, 0o640)
+    _put(config / LAYOUT.zookeeper_log4j, _render("zookeeper-log4j.properties"))
 
 
 def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[str, str]) -> None:
@@ -200,7 +211,7 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
 
 
 def _enable(host: Host) -> None:
-    enabled = {"zookeeper": host.has_zookeeper, LAYOUT.broker: host.is_broker}
+    enabled = {LAYOUT.zookeeper: host.has_zookeeper, LAYOUT.broker: host.is_broker}
     root = Path(podman.podman("mount", host.container))
     try:
         for unit in (f"{name}.service" for name, runs in enabled.items() if runs):

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 TESTBED = Path(__file__).resolve().parent
 ROOT = TESTBED.parents[2]
@@ -24,12 +24,14 @@ CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
-# servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES).
-VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles")
+# servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
+# cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT).
+VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
 ENSEMBLES = VARIANT == "ensembles"
+CONFLUENT = VARIANT == "confluent"
 HAS_IPV6 = SECURED or ENSEMBLES
 LOGIN = "operator" if SUDO else "root"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
@@ -84,7 +86,7 @@ class Layout:
     log_dir: str
     data_dir: str
     log_dirs: tuple[str, ...]  # brokers' log directories below data_dir
-    metadata_dir: str  # controllers' log directory below data_dir
+    metadata_dir: str  # controllers' log directory, below data_dir or absolute
     broker: str  # name of the broker's unit
     broker_file: str  # in config_dir
     broker_log: str  # in log_dir
@@ -103,6 +105,17 @@ class Layout:
     # An authorizer, password.encoder.secret and delegation tokens: without, the seed has nothing that needs them.
     protected: bool
     replication: str = "num.replica.fetchers=2"  # lines of the brokers' file
+    group: str = ""  # the user's, "" for one of its name
+    ssl_dir: str = "/etc/kafka/ssl"
+    # ZooKeeper's unit, its files, and its user's id
+    zookeeper: str = "zookeeper"
+    zookeeper_dir: str = "/etc/zookeeper"
+    zookeeper_file: str = "zoo.cfg"  # in zookeeper_dir
+    zookeeper_log4j: str = "log4j.properties"  # in zookeeper_dir
+    zookeeper_uid: int = ZOOKEEPER_UID
+    controller_config_dir: str = ""  # "" for config_dir
+    controller_log_dir: str = ""  # "" for log_dir
+    installs_units: bool = True  # controllers' units are on their hosts, with what they need
 
     @property
     def first_home(self) -> str:
@@ -111,21 +124,28 @@ class Layout:
 
     @property
     def metadata_log_dir(self) -> str:
-        return f"{self.data_dir}/{self.metadata_dir}"
+        return str(PurePosixPath(self.data_dir, self.metadata_dir))
+
+    @property
+    def has_own_metadata_dir(self) -> bool:
+        """Return whether controllers' log directory is outside of data_dir."""
+        return PurePosixPath(self.metadata_dir).is_absolute()
 
     @property
     def names(self) -> dict[str, str]:
         """Return the collection's variables for what an operator may name differently."""
+        controller_config = f"{self.controller_config_dir or self.config_dir}/{self.controller_file}"
         return {
             "quorumshift_kafka_home": self.kafka_home,
             "quorumshift_kafka_user": self.user,
             "quorumshift_broker_config_file": f"{self.config_dir}/{self.broker_file}",
             "quorumshift_broker_service": self.broker,
             "quorumshift_broker_log_file": f"{self.log_dir}/{self.broker_log}",
-            "quorumshift_controller_config_file": f"{self.config_dir}/{self.controller_file}",
+            "quorumshift_controller_config_file": controller_config,
             "quorumshift_controller_service": self.controller,
-            "quorumshift_controller_log_file": f"{self.log_dir}/{self.controller_log}",
+            "quorumshift_controller_log_file": f"{self.controller_log_dir or self.log_dir}/{self.controller_log}",
             "quorumshift_controller_listener": self.controller_listener,
+            "quorumshift_zookeeper_config_file": f"{self.zookeeper_dir}/{self.zookeeper_file}",
         }
 
 
@@ -182,6 +202,9 @@ _OTHER = Layout(
         Host("q3", 500, "", 43, is_broker=False, has_zookeeper=True),
     ),
     user="streaming",
+    ssl_dir="/srv/broker/conf/ssl",
+    zookeeper_dir="/srv/ensemble",
+    zookeeper_file="server.cfg",
     uid=1490,
     kafka_home="/srv/broker/current",
     config_dir="/srv/broker/conf",
@@ -231,7 +254,46 @@ _ENSEMBLES = replace(
         Host("z3", 0, "", 43, is_broker=False, has_zookeeper=False, destination_id=13),
     ),
 )
-LAYOUT = {"other": _OTHER, "racks": _RACKS, "journey": _JOURNEY, "ensembles": _ENSEMBLES}.get(VARIANT, _DEFAULT)
+# Users, paths, units, ports and ids as in cp-ansible's role `variables` (branch 7.9.x).
+_CONFLUENT = replace(
+    _DEFAULT,
+    hosts=(
+        Host("b1", 1, "rack-a", 11, is_broker=True, has_zookeeper=True),
+        Host("b2", 2, "rack-b", 12, is_broker=True, has_zookeeper=True),
+        Host("b3", 3, "rack-c", 13, is_broker=True, has_zookeeper=True),
+        Host("c1", 9991, "rack-a", 21, is_broker=False, has_zookeeper=False),
+        Host("c2", 9992, "rack-b", 22, is_broker=False, has_zookeeper=False),
+        Host("c3", 9993, "rack-c", 23, is_broker=False, has_zookeeper=False),
+    ),
+    user="cp-kafka",
+    group="confluent",
+    uid=1491,
+    kafka_home="/usr",
+    log_dirs=("data",),
+    metadata_dir="/var/lib/controller/data",
+    broker="confluent-kafka",
+    controller="confluent-kcontroller",
+    controller_file="server.properties",
+    controller_config_dir="/etc/controller",
+    controller_log="server.log",
+    controller_log_dir="/var/log/controller",
+    clients_port=9092,
+    chroot="",
+    zookeeper="confluent-zookeeper",
+    zookeeper_dir="/etc/kafka",
+    zookeeper_file="zookeeper.properties",
+    zookeeper_log4j="zookeeper-log4j.properties",
+    zookeeper_uid=1491,
+    ssl_dir="/var/ssl/private",
+    installs_units=False,
+)
+LAYOUT = {
+    "confluent": _CONFLUENT,
+    "other": _OTHER,
+    "racks": _RACKS,
+    "journey": _JOURNEY,
+    "ensembles": _ENSEMBLES,
+}.get(VARIANT, _DEFAULT)
 HOSTS = LAYOUT.hosts
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if host.node_id and not host.is_broker)

@@ -151,7 +151,7 @@ def _shell_script(network: Network, secrets: Secrets) -> str:
     address = network.address(BROKERS[0])
     settings = {
         "clients": f"{address}:{LAYOUT.clients_port}",
-        "truststore": f"{LAYOUT.config_dir}/ssl/truststore.p12",
+        "truststore": f"{LAYOUT.ssl_dir}/truststore.p12",
         "first_broker": str(_FIRST),
         "second_broker": str(_SECOND),
         "protected": "yes" if LAYOUT.protected else "",
