@@ -18,8 +18,8 @@ description:
     one without a value whose default has one.
   - Hosts of the group C(zookeeper) are checked too. The verification reads their files.
   - A variable of the inventory whose name begins with C(restart_), C(upgrade_), C(reassign_), C(features_),
-    C(zk_migrate_), C(decommission_) or C(support_) may be of other software. It is a problem if a variable of this
-    collection has almost the same name, or if it was given with C(-e).
+    C(zk_migrate_), C(decommission_), C(support_) or C(controller_hosts_) may be of other
+    software. It is a problem if a variable of this collection has almost the same name, or if it was given with C(-e).
   - A variable that the playbooks set themselves is a problem, whatever its name, if it was given with C(-e).
 options:
   direction:
