@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from typing import Any, Iterable
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import handover
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import cp_ansible, handover
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -24,9 +26,28 @@ class ActionModule(QuorumshiftAction):
             self.variable("quorumshift_broker_config") or {},
             lambda key, value: is_secret(key) or PREFIX in value,
         )
+        nodes = self.nodes()
+        shown = []
+        if cp_ansible.is_managed(nodes.values()):
+            order = sorted(found["controllers"], key=lambda host: (nodes[host].get("node_id") or 0, host))
+            own = {cp_ansible.BROKERS: found["brokers"], cp_ansible.CONTROLLERS: found["controllers"]}
+            found["cp_ansible"] = cp_ansible.variables(
+                found, order, {name: self._set_by_the_inventory(name, hosts) for name, hosts in own.items()}
+            )
+            shown = cp_ansible.lines(found["cp_ansible"])
         where = f"{_FILE} of the run artifacts"
         if not self._task.check_mode:
             where = self.artifacts().save(_FILE, json.dumps(found, indent=1))
-        for line in handover.lines(found, where):
+        for line in [*handover.lines(found, where), *shown]:
             self.say(line)
         return {"changed": False, "handover": found}
+
+    def _set_by_the_inventory(self, name: str, hosts: Iterable[str]) -> dict[str, Any]:
+        """Return the settings that a variable of cp-ansible has on any of the hosts. One that cannot be templated here,
+        for lack of its filters, has none."""
+        found: dict[str, Any] = {}
+        for host in hosts:
+            with contextlib.suppress(Exception):
+                value = self.variable(name, host)
+                found.update(value if isinstance(value, dict) else {})
+        return found
