@@ -29,9 +29,7 @@ class ActionModule(QuorumshiftAction):
         found_of = {host: dict(self._variables(host)) for host in hosts}
         typed = process_identity.find_typed()
         lost = typed.pop(LOST, "")
-        of_cp_ansible = {
-            name for host in hosts if host in self.vars["hostvars"] for name in self._of_cp_ansible(host)
-        }
+        of_cp_ansible = {name for host in hosts if host in self.vars["hostvars"] for name in self._of_cp_ansible(host)}
         given = variables.Given(found_of, groups, {*typed}, bool(self.session), lost, of_cp_ansible)
         found = variables.find_problems(
             given,

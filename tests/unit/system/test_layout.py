@@ -46,9 +46,21 @@ def test_the_other_layout_has_none_of_the_collections_defaults(layout):
     assert len(state_dirs) == 3 and {host.has_zookeeper for host in loaded.CONTROLLERS} == {True}
 
 
+def test_the_layout_of_confluents_packages_is_the_one_of_the_inventory_for_cp_ansible(layout):
+    """The file that operators copy, docs/cp-ansible-inventory.yml, names what the testbed has."""
+    loaded = layout("confluent")
+    file = yaml.safe_load((ROOT / "docs" / "cp-ansible-inventory.yml").read_text(encoding="utf-8"))
+    given = {**file["all"]["vars"], **file["all"]["children"]["quorumshift_controllers"]["vars"]}
+    plain = {name: value for name, value in given.items() if name in loaded.LAYOUT.names and "{{" not in str(value)}
+    assert len(plain) >= 5 and plain.items() <= loaded.LAYOUT.names.items()
+    assert loaded.LAYOUT.metadata_log_dir == given["quorumshift_controller_log_dir"]
+    assert [host.node_id for host in loaded.CONTROLLERS] == [9991, 9992, 9993]
+    assert [host.node_id for host in loaded.BROKERS] == [1, 2, 3]
+
+
 def test_variants_share_no_state(layout):
-    loaded = [layout(variant) for variant in ("default", "secure", "other", "racks", "journey")]
-    assert len({layout.TESTBED_ID for layout in loaded}) == len({layout.STATE for layout in loaded}) == 5
+    loaded = [layout(variant) for variant in ("default", "secure", "other", "racks", "journey", "confluent")]
+    assert len({layout.TESTBED_ID for layout in loaded}) == len({layout.STATE for layout in loaded}) == 6
 
 
 def test_the_racks_have_six_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):
