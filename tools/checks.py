@@ -106,9 +106,12 @@ FAULT_TESTS = testbed_tests("run_lock", "interrupted", "lost_worker", "one_contr
 ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
 LAYOUT_TESTS = testbed_tests("other_layout")
+CP_ANSIBLE_TESTS = testbed_tests("cp_ansible")
 LOGIN_TESTS = testbed_tests("login_ends")
 RACK_TESTS = testbed_tests("restart_racks")
-_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *LOGIN_TESTS, *RACK_TESTS)
+_NAMED_TESTS = (
+    *(*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *CP_ANSIBLE_TESTS, *LOGIN_TESTS, *RACK_TESTS),
+)
 OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
@@ -290,7 +293,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-verify": on_the_testbed(VERIFY_TESTS, 4200),
     "test-faults": on_the_testbed(FAULT_TESTS, 4500),
     "test-rollback": (*on_the_testbed(ROLLBACK_TESTS, 4500), *on_the_testbed(SECURE_ROLLBACK_TESTS, 2400, "secure")),
-    "test-layout": on_the_testbed(LAYOUT_TESTS, 3600, "other"),
+    "test-layout": (
+        *on_the_testbed(LAYOUT_TESTS, 3600, "other"),
+        *on_the_testbed(CP_ANSIBLE_TESTS, 2700, "confluent"),
+    ),
     "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),
 }
 LONG = (

@@ -21,6 +21,7 @@ OF_VARIANTS = {
     "other": "test_other_layout.py",
     "sudo": "test_login_ends.py",
     "racks": "test_restart_racks.py",
+    "confluent": "test_cp_ansible.py",
 }
 collect_ignore = [name for variant, name in OF_VARIANTS.items() if variant != VARIANT]
 

@@ -174,14 +174,19 @@ def find_problems(
     value as its spec has it, or raises ValueError or TypeError; `forward`: whether a migration begins, which needs
     controllers; `needs`: what this playbook needs.
     """
-    return [
-        *_named_groups(given),
-        *_beside_cp_ansible(given),
-        *_groups(given, forward, needs),
+    misnamed = [*_named_groups(given)]
+    whatever_the_groups = [
         *_unknown(given, known, specs),
         *_internal(given, internal, needs),
         *_values(given, specs, cluster_wide, convert),
         *_forms(given, specs, convert),
+    ]
+    if misnamed:  # what else would be said of hosts is of the wrong ones
+        return [*misnamed, *whatever_the_groups]
+    return [
+        *_beside_cp_ansible(given),
+        *_groups(given, forward, needs),
+        *whatever_the_groups,
         *_control_node(given, cluster_wide, specs),
         *_needed(given, needs, specs),
         *_hosts(given, specs, convert),
@@ -232,11 +237,8 @@ def _beside_cp_ansible(given: Given) -> Iterable[Problem]:
 
 def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     wanted = [_BROKERS, *needs.groups, *([_CONTROLLERS] if forward else [])]
-    renamed = {
-        group for group, variable in NAMED_BY.items() if any(name != group for name, _ in given.values(variable))
-    }
     for group in dict.fromkeys(wanted):
-        if not given.groups.get(group) and group not in renamed:  # of those, _named_groups says it
+        if not given.groups.get(group):
             added = _ADDED.get(group, "Add its hosts to it")
             yield Problem(f"The inventory has no host in the group {group}. {added}.")
     both = sorted(set(given.brokers) & set(given.controllers))

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterable, List, Mapping
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 
 MANAGED = "confluent.ansible.managed"
-"""The setting that cp-ansible writes into each properties file."""
+"""The setting that cp-ansible writes into each properties file. It is none of Kafka's, so its value travels sealed."""
 GROUP, FIRST_ID = "kafka_controller", 9991
 BROKERS, CONTROLLERS = "kafka_broker_custom_properties", "kafka_controller_custom_properties"
 LOG_DIR = "/var/lib/controller/data"
@@ -44,7 +44,7 @@ _OF_CONTROLLERS = frozenset(
 def is_managed(nodes: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether cp-ansible wrote the file of a broker."""
     files = ((node.get("file") or {}).get("properties") or {} for node in nodes if node.get("role") == "broker")
-    return any(str(values.get(MANAGED, "")).strip().lower() == "true" for values in files)
+    return any(MANAGED in values for values in files)
 
 
 def variables(found: Mapping[str, Any], order: List[str], own: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import cp_ansible, handover
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import is_secret
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX, is_secret
 
 from tests.unit.core import recorded
 
@@ -16,10 +16,12 @@ ORDER = ["c1", "c2", "c3"]
 
 
 def nodes(**changed):
-    """Return the recorded nodes with `changed` in each controller's file."""
+    """Return the recorded nodes with `changed` in each controller's file, and with cp-ansible's setting in brokers'."""
     facts = recorded.facts("finalized")
     for node in facts["nodes"].values():
-        node["file"]["properties"].update({cp_ansible.MANAGED: "true"} if node["role"] == "broker" else changed)
+        node["file"]["properties"].update(
+            {cp_ansible.MANAGED: f"{PREFIX}sealed"} if node["role"] == "broker" else changed
+        )
     return facts["nodes"]
 
 
