@@ -84,7 +84,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node impo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 
 _START = "bin/kafka-server-start.sh"
-_ID = "(QS-HOST-004)"
 
 
 def main():
@@ -119,7 +118,7 @@ def main():
         planned = core.plan(wanted, controller_host.read(wanted))
         if planned.refusals:
             refused = ". ".join(text[:1].upper() + text[1:] for text in planned.refusals)
-            module.fail_json(msg=f"{refused}. Nothing was changed on this host. {_ID}")
+            module.fail_json(msg=f"{refused}. Nothing was changed on this host. (QS-HOST-004)")
         diff = [
             {"before": "", "after": "".join(f"{line}\n" for line in planned.created(wanted)), "after_header": "created"}
         ]
@@ -131,7 +130,7 @@ def main():
             controller_host.prepare(wanted, planned)
     except (controller_host.PreparationError, OSError) as error:
         module.fail_json(
-            msg=f"The host could not be prepared: {error}. Correct that, then run again: what exists stays. {_ID}"
+            msg=f"The host could not be prepared: {error}. Correct that, then run again: what exists stays. (QS-HOST-004)"
         )
     module.exit_json(changed=planned.changes, created=planned.created(wanted), diff=diff if planned.changes else [])
 

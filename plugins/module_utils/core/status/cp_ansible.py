@@ -22,7 +22,7 @@ LOG_DIR = "/var/lib/controller/data"
 _ID, _VOTERS, _LISTENERS = "node.id", "controller.quorum.voters", "listeners"
 _PORT = "9093"
 _OF_BROKERS = frozenset({"process.roles", _ID, _VOTERS, "controller.listener.names", "listener.security.protocol.map"})
-"""What it writes into a broker's file by itself, once there is the group. It writes broker.id, which stands for
+"""What it writes into a broker's file by itself, once there is the group. It writes broker.id, which Kafka takes for
 node.id."""
 _OF_CONTROLLERS = frozenset(
     {
