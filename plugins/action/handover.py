@@ -29,10 +29,10 @@ class ActionModule(QuorumshiftAction):
         nodes = self.nodes()
         shown = []
         if cp_ansible.is_managed(nodes.values()):
-            order = sorted(found["controllers"], key=lambda host: (nodes[host].get("node_id") or 0, host))
+            ids = {host: node.get("node_id") for host, node in nodes.items() if node["role"] == "controller"}
             own = {cp_ansible.BROKERS: found["brokers"], cp_ansible.CONTROLLERS: found["controllers"]}
             found["cp_ansible"] = cp_ansible.variables(
-                found, order, {name: self._set_by_the_inventory(name, hosts) for name, hosts in own.items()}
+                found, ids, {name: self._set_by_the_inventory(name, hosts) for name, hosts in own.items()}
             )
             shown = cp_ansible.lines(found["cp_ansible"])
         where = f"{_FILE} of the run artifacts"

@@ -130,7 +130,7 @@ def main():
             controller_host.prepare(wanted, planned)
     except (controller_host.PreparationError, OSError) as error:
         module.fail_json(
-            msg=f"The host could not be prepared: {error}. Correct that, then run again: what exists stays. (QS-HOST-004)"
+            msg=f"The host could not be prepared: {error}. Correct that and run again: what exists stays. (QS-HOST-004)"
         )
     module.exit_json(changed=planned.changes, created=planned.created(wanted), diff=diff if planned.changes else [])
 

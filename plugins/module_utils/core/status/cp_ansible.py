@@ -47,23 +47,25 @@ def is_managed(nodes: Iterable[Mapping[str, Any]]) -> bool:
     return any(MANAGED in values for values in files)
 
 
-def variables(found: Mapping[str, Any], order: List[str], own: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
+def variables(found: Mapping[str, Any], ids: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
     """Return what its inventory needs: the hosts of the group with their variables, variables of the group `all`, and
     by the names BROKERS and CONTROLLERS the settings to add; `remove` has those to take out of them.
 
-    `found`: of handover.describe; `order`: the controllers, by their id; `own`: by these names, what the inventory sets
-    already. A secret is null: the file has it.
+    `found`: of handover.describe; `ids`: of every controller, also of one whose file was not read: a group without it
+    would be another quorum; `own`: by these names, what the inventory sets already. A secret is null: the file has it.
     """
-    ids = {host: str((found["controllers"].get(host) or {"set": {}})["set"].get(_ID, "")) for host in order}
-    counted = {host: str(FIRST_ID + place) for place, host in enumerate(order)}
-    voters = _same(found, _VOTERS)
+    order = sorted(ids, key=lambda host: (ids[host] or 0, host))
+    counted = {host: FIRST_ID + place for place, host in enumerate(order)}
     default_voters = ",".join(f"{counted[host]}@{host}:{_PORT}" for host in order)
-    everywhere = {"kafka_controller_quorum_voters": voters} if voters not in (None, default_voters) else {}
-    port = (_same(found, _LISTENERS, "controllers") or "").rpartition(":")[2]
-    if port and port != _PORT:
-        everywhere["kafka_controller_port"] = port
+    voters = {node["set"].get(_VOTERS) for node in found["controllers"].values()}
+    everywhere = {"kafka_controller_quorum_voters": voters.pop()} if len(voters) == 1 else {}
+    if default_voters in everywhere.values():
+        everywhere = {}
+    ports = {(node["set"].get(_LISTENERS) or "").rpartition(":")[2] for node in found["controllers"].values()}
+    if len(ports) == 1 and ports.isdisjoint(("", _PORT)):
+        everywhere["kafka_controller_port"] = ports.pop()
     return {
-        "group": {host: {} if ids[host] in ("", counted[host]) else {"node_id": ids[host]} for host in order},
+        "group": {host: {} if ids[host] == counted[host] else {"node_id": ids[host]} for host in order},
         "all": everywhere,
         BROKERS: _missing(found["brokers"].values(), _OF_BROKERS, own.get(BROKERS) or {}),
         CONTROLLERS: _missing(found["controllers"].values(), _OF_CONTROLLERS, own.get(CONTROLLERS) or {}),
@@ -107,11 +109,6 @@ def _missing(nodes: Iterable[Mapping[str, Any]], written: frozenset, own: Mappin
         and not (key == "log.dirs" and files[0][key] == LOG_DIR)
         and (key not in own or (files[0][key] is not None and str(own[key]) != files[0][key]))
     }
-
-
-def _same(found: Mapping[str, Any], key: str, role: str = "controllers") -> str | None:
-    values = {node["set"].get(key) for node in found[role].values()}
-    return values.pop() if len(values) == 1 else None
 
 
 def _settings(name: str, settings: Mapping[str, Any]) -> List[str]:

@@ -13,6 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal imp
 from tests.unit.core import recorded
 
 ORDER = ["c1", "c2", "c3"]
+IDS = {"c3": 103, "c1": 101, "c2": 102}
 
 
 def nodes(**changed):
@@ -29,8 +30,8 @@ def found(**changed):
     return handover.describe("x", nodes(**changed), (), lambda key, _value: is_secret(key))
 
 
-def given(own=None, order=ORDER, **changed):
-    return cp_ansible.variables(found(**changed), order, own or {})
+def given(own=None, **changed):
+    return cp_ansible.variables(found(**changed), IDS, own or {})
 
 
 def test_only_a_broker_whose_file_cp_ansible_wrote_counts():
@@ -41,7 +42,8 @@ def test_only_a_broker_whose_file_cp_ansible_wrote_counts():
 
 
 def test_ids_that_cp_ansible_would_count_otherwise_are_set():
-    assert given()["group"] == {"c1": {"node_id": "101"}, "c2": {"node_id": "102"}, "c3": {"node_id": "103"}}
+    assert given()["group"] == {"c1": {"node_id": 101}, "c2": {"node_id": 102}, "c3": {"node_id": 103}}
+    assert list(given()["group"]) == ORDER
     assert given()["all"]["kafka_controller_quorum_voters"].startswith("101@")
 
 
@@ -51,7 +53,7 @@ def test_nothing_is_set_for_what_it_writes_by_itself():
     for place, host in enumerate(ORDER):
         own = changed["controllers"][host]["set"]
         own.update({"node.id": str(9991 + place), "controller.quorum.voters": voters, "log.dirs": cp_ansible.LOG_DIR})
-    shown = cp_ansible.variables(changed, ORDER, {})
+    shown = cp_ansible.variables(changed, {host: 9991 + place for place, host in enumerate(ORDER)}, {})
     assert shown["group"] == {host: {} for host in ORDER} and shown["all"] == {}
     assert {"log.dirs", "node.id", "process.roles", "listeners"} & set(shown[cp_ansible.CONTROLLERS]) == set()
     assert "log.dirs" in given()[cp_ansible.CONTROLLERS]
@@ -72,15 +74,19 @@ def test_keys_of_the_inventory_that_no_file_may_have_are_named(key):
     assert f"    - {key} of {cp_ansible.BROKERS}" in cp_ansible.lines(shown)
 
 
-def test_another_port():
-    assert given(listeners="CONTROLLER://10.0.0.1:19093")["all"]["kafka_controller_port"] == "19093"
-    assert "kafka_controller_port" not in given(listeners="CONTROLLER://:9093")["all"]
+@pytest.mark.parametrize(("ports", "port"), [((19093,) * 3, "19093"), ((9093,) * 3, None), ((9093, 9093, 9094), None)])
+def test_another_port(ports, port):
+    """Each controller has its own address in front of it."""
+    changed = found()
+    for number, host in zip(ports, ORDER):
+        changed["controllers"][host]["set"]["listeners"] = f"CONTROLLER://{host}:{number}"
+    assert cp_ansible.variables(changed, IDS, {})["all"].get("kafka_controller_port") == port
 
 
 def test_settings_that_differ_between_controllers_are_no_variable_of_all():
     changed = found()
     changed["controllers"]["c2"]["set"]["num.io.threads.x"] = "1"
-    assert "num.io.threads.x" not in cp_ansible.variables(changed, ORDER, {})[cp_ansible.CONTROLLERS]
+    assert "num.io.threads.x" not in cp_ansible.variables(changed, IDS, {})[cp_ansible.CONTROLLERS]
 
 
 def test_a_secret_is_never_shown():
@@ -114,7 +120,11 @@ def test_the_lines_are_yaml_of_an_inventory():
     assert "    - the group zookeeper, and kraft_migration if it is set" in text
 
 
-def test_a_cluster_whose_controllers_were_not_read():
-    changed = {**found(), "controllers": {}}
-    shown = cp_ansible.variables(changed, [], {})
-    assert shown["group"] == {} and shown["all"] == {} and shown[cp_ansible.CONTROLLERS] == {}
+@pytest.mark.parametrize("unread", [["c2"], ORDER])
+def test_the_group_has_every_controller_also_one_that_was_not_read(unread):
+    changed = found()
+    for host in unread:
+        del changed["controllers"][host]
+    shown = cp_ansible.variables(changed, IDS, {})
+    assert list(shown["group"]) == ORDER and shown["group"]["c2"] == {"node_id": 102}
+    assert (shown[cp_ansible.CONTROLLERS] == {}) == (unread == ORDER)
