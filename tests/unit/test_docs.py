@@ -43,7 +43,7 @@ NOT_VARIABLES = {
     "quorumshift_scratch_dirs",
     "quorumshift_spark",
 }
-GROUPS = re.compile(r"quorumshift_to_\w*")
+GROUPS = re.compile(r"quorumshift_to_\w*|quorumshift_controllers")
 
 
 def documents() -> list[Path]:
