@@ -18,6 +18,7 @@ from tests.system.e2e.rollbacks import changed, files, no_trace, phase
 from tests.system.testbed.layout import CONTROLLERS, LAYOUT, ROOT
 
 UNIT = f"/etc/systemd/system/{LAYOUT.controller}.service"
+UNHURRIED = {"quorumshift_gate_timeout_s": 300, "quorumshift_roll_timeout_s": 600}
 RELOAD = "systemctl daemon-reload"
 LOOK = (
     f"stat -c '%n %U:%G %a' /etc/controller /var/log/controller /var/lib/controller /var/lib/controller/data {UNIT}; "
@@ -63,8 +64,11 @@ def inventories(fresh, tmp_path_factory):
 def play(fresh, inventories):
     """A function that runs a playbook with both files."""
 
-    def run(name, *options, **more):
-        return fresh.play(name, *inventories["second"], *options, inventory=inventories["inventory"], **more)
+    def run(name, *options, extra=None, **more):
+        given = {**UNHURRIED, **(extra or {})}
+        return fresh.play(
+            name, *inventories["second"], *options, inventory=inventories["inventory"], extra=given, **more
+        )
 
     return run
 
