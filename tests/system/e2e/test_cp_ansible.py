@@ -18,7 +18,7 @@ from tests.system.e2e.rollbacks import changed, files, no_trace, phase
 from tests.system.testbed.layout import CONTROLLERS, LAYOUT, ROOT
 
 UNIT = f"/etc/systemd/system/{LAYOUT.controller}.service"
-UNHURRIED = {"quorumshift_gate_timeout_s": 300, "quorumshift_roll_timeout_s": 600}
+UNHURRIED = {"quorumshift_stable_s": 5, "quorumshift_gate_timeout_s": 300, "quorumshift_roll_timeout_s": 600}
 RELOAD = "systemctl daemon-reload"
 LOOK = (
     f"stat -c '%n %U:%G %a' /etc/controller /var/log/controller /var/lib/controller /var/lib/controller/data {UNIT}; "
