@@ -23,6 +23,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 
 SLICE_S = 5.0
 _PAUSE_S, _HEALTHY_PAUSE_S = 0.5, 1.0  # a reading opens a connection to each node, and brokers authenticate it
+# A pause is never shorter than asked for: without this, no pause of a second would fit into a healthy time of one.
+_LEAST_GAP_S = 2 * _HEALTHY_PAUSE_S
 
 
 class ProbeModule(AnsibleModule):
@@ -162,8 +164,8 @@ class ProbeModule(AnsibleModule):
         self, collect: Callable[[], tuple[list[str], dict]], carry: dict[str, Any], stable_s: float
     ) -> tuple[list[str], dict]:
         """Return what `collect` finds now, and note in `carry` since when it finds no trouble. Where nothing was read
-        for as long as the cluster must be healthy, the time begins anew."""
-        if time.time() - carry.get("seen", 0) > stable_s:
+        for as long as the cluster must be healthy, and for two pauses, the time begins anew."""
+        if time.time() - carry.get("seen", 0) > max(stable_s, _LEAST_GAP_S):
             carry["since"] = None
         try:
             troubles, result = collect()

@@ -53,11 +53,11 @@ def healthy_but(clock, *sick):
     return collect, taken
 
 
-def wait(clock, collect, carry):
+def wait(clock, collect, carry, stable_s=STABLE_S):
     """Return when the wait ends, however many calls it takes."""
     while True:
         clock.now += 0.5  # until the module runs
-        result = Module(carry).wait(collect, STABLE_S, 600, "it")
+        result = Module(carry).wait(collect, stable_s, 600, "it")
         if result["done"]:
             return clock.now
         carry = result["carry"]
@@ -83,6 +83,15 @@ def test_a_cluster_that_was_not_read_for_so_long_was_not_seen_healthy(clock, gap
     clock.now += gap - 0.5
     ended = wait(clock, collect, carry)
     assert ended == (taken[0] if gap <= STABLE_S else taken[1]) + STABLE_S
+
+
+@pytest.mark.parametrize("stable_s", [0, 0.5, 1, 2, STABLE_S])
+def test_a_pause_that_takes_longer_than_asked_for_ends_no_healthy_time(clock, monkeypatch, stable_s):
+    """As every pause does: a healthy time of one second would begin anew with each reading."""
+    monkeypatch.setattr(clock, "sleep", lambda seconds: setattr(clock, "now", clock.now + max(seconds, 0.01) + 0.05))
+    collect, taken = healthy_but(clock)
+    ended = wait(clock, collect, {}, stable_s)  # as before a gate, which has no reading of a call before
+    assert ended - taken[0] < stable_s + 2
 
 
 def test_the_time_is_without_a_break_wherever_the_calls_are_cut(clock, monkeypatch):
