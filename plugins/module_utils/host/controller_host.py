@@ -121,7 +121,11 @@ def _unit(name: str) -> Dict[str, Any]:
     with contextlib.suppress(FileNotFoundError), open(os.path.join(UNIT_DIR, name), encoding="utf-8") as stream:
         text = stream.read()
     shown = subprocess.run(
-        ["systemctl", "show", name, "--property", "User"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["systemctl", "show", name, "--property", "User"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
     )
     return {
         # a file that systemd has not read yet is there as well
