@@ -86,8 +86,8 @@ class CallbackModule(CallbackBase):
         if action == f"{_OWN}soak_sample":
             self._phase = returned["sample"]["phase"]
             self._is_sample_bad = bool(returned["sample"]["problems"])
-            for event, text in returned["news"]:
-                self._post(event, text)
+            for new in returned["news"]:
+                self._post(new["event"], new["text"])
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Keep the first reason, and post that a gate stays closed."""

@@ -66,12 +66,12 @@ left_s:
   returned: success
 news:
   description:
-    - What the sample says that the one before did not say, each as an event and a sentence. The events are
+    - What the sample says that the one before did not say, each as an C(event) and a C(text). The events are
       C(sample_bad), C(sample_good) after a bad one, and C(soak_over).
   type: list
-  elements: list
+  elements: dict
   returned: success
-  sample: [[soak_over, "the soak is over: finalize or roll back (quorumshift.kafka.status)"]]
+  sample: [{event: soak_over, text: "the soak is over: finalize or roll back (quorumshift.kafka.status)"}]
 metrics:
   description: The sample in Prometheus' text format.
   type: str

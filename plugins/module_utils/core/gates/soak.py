@@ -116,19 +116,21 @@ def lines(taken: Mapping[str, Any]) -> Iterator[str]:
         yield f"the soak has been over for {over}: finalize or roll back (quorumshift.kafka.status)"
 
 
-def news(histories: Mapping[str, History], sample: Sample, left_s: float | None) -> List[List[str]]:
-    """Return [event, sentence] of what a sample says that the one before it did not say: `sample_bad`, `sample_good`
-    after a bad one, `soak_over`."""
+def news(histories: Mapping[str, History], sample: Sample, left_s: float | None) -> List[Dict[str, str]]:
+    """Return the events, {event, text}, of what a sample says that the one before it did not say: `sample_bad`,
+    `sample_good` after a bad one, `soak_over`."""
     episodes = [episode for history in histories.values() for episode in history.get("episodes") or ()]
     last = max(episodes, key=lambda episode: episode["to"], default=None)
     found = []
     if sample.problems and (not last or list(last["problems"]) != list(sample.problems)):
         more = f" and {len(sample.problems) - 1} more" if len(sample.problems) > 1 else ""
-        found.append(["sample_bad", f"{sample.problems[0]}{more}"])
+        found.append({"event": "sample_bad", "text": f"{sample.problems[0]}{more}"})
     if not sample.problems and last and last["problems"]:
-        found.append(["sample_good", "the cluster is as it must be again; the soak counts from here"])
+        found.append({"event": "sample_good", "text": "the cluster is as it must be again; the soak counts from here"})
     if left_s is not None and left_s <= 0 and (not last or last["to"] < sample.at + left_s):
-        found.append(["soak_over", "the soak is over: finalize or roll back (quorumshift.kafka.status)"])
+        found.append(
+            {"event": "soak_over", "text": "the soak is over: finalize or roll back (quorumshift.kafka.status)"}
+        )
     return found
 
 

@@ -161,10 +161,10 @@ def test_only_what_is_new_is_news():
     kept, found, left_s = {}, [], 250.0
     for at, said in ((0.0, GOOD), (60.0, SAID[4]), (120.0, SAID[4]), (180.0, GOOD), (240.0, GOOD), (300.0, GOOD)):
         sample = soak.Sample(at, *said)
-        found += [(at, event) for event, _text in soak.news({"c1": kept, "c2": {}}, sample, left_s - at)]
+        found += [(at, new["event"]) for new in soak.news({"c1": kept, "c2": {}}, sample, left_s - at)]
         kept = soak.add(kept, sample, None)
     assert found == [(60.0, "sample_bad"), (180.0, "sample_good"), (300.0, "soak_over")]
-    assert [event for event, _text in soak.news({}, soak.Sample(0.0, "dual_write", ["x", "y"]), -1.0)] == [
+    assert [new["event"] for new in soak.news({}, soak.Sample(0.0, "dual_write", ["x", "y"]), -1.0)] == [
         "sample_bad",
         "soak_over",
     ]
