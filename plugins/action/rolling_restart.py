@@ -77,9 +77,9 @@ class ActionModule(QuorumshiftAction):
             self.say(f"{waits} leads the quorum now and is restarted after the others: {host} is restarted before it")
         if result.get("only_start"):
             self._started(", ".join(hosts), result.get("unresponsive") or [])
-        self.artifacts().note("phase", result["phase"])
-        admitted = {"restart_kind": kind, "hosts": hosts, "waited_s": result["waited_s"]}
-        self.artifacts().note("event", planning.ADMITTED, **admitted)
+        artifacts = self._artifacts()  # the restart that follows renews the report
+        artifacts.note("phase", result["phase"])
+        artifacts.note("event", planning.ADMITTED, restart_kind=kind, hosts=hosts, waited_s=result["waited_s"])
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""

@@ -42,7 +42,7 @@ class ActionModule(QuorumshiftAction):
         if over:
             why = "This step was not begun. See which of the two runs is to go on"
             return {"failed": True, "msg": f"{run_lock.holder(over)} took over the run lock. {why} (QS-RUN-003)"}
-        self.artifacts().note("event", run_outcome.STEP_BEGUN, step=self.step, hosts=self.batch)
+        self._journal_step(run_outcome.STEP_BEGUN, self.batch)
         return {"changed": False}
 
     def _taken_over(self):
@@ -60,8 +60,14 @@ class ActionModule(QuorumshiftAction):
                     "failed": True,
                     "msg": f"{', '.join(lost)} was lost in this step: the cause is above (QS-RUN-004)",
                 }
-            self.artifacts().note("event", run_outcome.STEP_ENDED, step=self.step, hosts=begun["hosts"])
+            self._journal_step(run_outcome.STEP_ENDED, begun["hosts"])
         return {"changed": False}
+
+    def _journal_step(self, name, hosts):
+        """Journal the begin or the end of the step. A run that holds the lock renews the report with what happens in
+        its steps, and at its end: renewing it here would take time between two restarts."""
+        artifacts = self._artifacts() if "run_lock" in self.session else self.artifacts()
+        artifacts.note("event", name, step=self.step, hosts=hosts)
 
     def _fail(self, args):
         """Journal what failed on this host, where no task has journaled it."""
