@@ -103,14 +103,11 @@ class _Run:
             readings = parity.readings(read, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
-        if not failed:
-            with running.timed(self.result, "replay"):
-                rows, readings = parity.replayed(read, readings)
-            failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self._report_readings(readings)
         if failed:
             self._fail_views(failed)
             return
+        rows = read.rows.persist() if parity.are_few(readings) else read.rows
         self.apart.update(_apart(readings))
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)

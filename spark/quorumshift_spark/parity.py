@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import buckets, columns, replay, rules
+from quorumshift_spark import buckets, columns, rules
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
 from quorumshift_spark.views import Key, View, family, partition, source
@@ -61,10 +61,10 @@ class Bundle(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
+    """What was read: the rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
     {view: {kind: rows that arrived}}. `again` returns the views that Spark has read again since."""
 
-    raw: DataFrame
+    rows: DataFrame
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
     arrived: Dict[str, Dict[str, int]]
@@ -163,7 +163,11 @@ def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], of: Mapping[st
 
 def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
-    return {name: _reading(read.arrived.get(name, {}), read.parts.get(name, {})) for name in names}
+    found = {name: _reading(read.arrived.get(name, {}), read.parts.get(name, {})) for name in names}
+    for name, copy in read.copies.items():
+        if family(name) == rules.LOG:
+            found[name] = found[name]._replace(read=found[copy.of].read, error=found[copy.of].error)
+    return found
 
 
 _FEW_ROWS = 500_000
@@ -173,27 +177,6 @@ _FEW_ROWS = 500_000
 def are_few(found: Mapping[str, Reading]) -> bool:
     """Return whether the rows of these readings are kept in memory."""
     return sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS
-
-
-def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
-    """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
-    rows, rejected, partitions_of = read.raw, {}, {}
-    if any(kind in reading.read for reading in found.values() for kind in replay.RAW):
-        partitions, rejected, partitions_of = replay.replay(rows)
-        rows = rows.filter(~F.col("kind").isin(*replay.RAW)).unionByName(partitions)
-    if are_few(found):
-        rows = rows.persist()
-    readings = {}
-    for name, reading in found.items():
-        counts = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
-        if name in partitions_of:
-            counts["partition"] = partitions_of[name]
-        readings[name] = reading._replace(read=counts, error=rejected.get(name))
-    for name, copy in read.copies.items():
-        if family(name) == rules.LOG:
-            of = readings[copy.of]
-            readings[name] = readings[name]._replace(read=of.read, error=of.error)
-    return rows, readings
 
 
 def _reading(arrived, parts):

@@ -31,7 +31,6 @@ from tests.benchmarks.primitives import compact_array
 
 PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
 OTHER_TYPES = frozenset({"TOPIC_RECORD", "CONFIG_RECORD"})
-TASKS = 4
 WINDOW = 500  # topics that are read from ZooKeeper at a time
 
 
@@ -74,7 +73,7 @@ def log_rows(partitions: int, rounds: int, home: str) -> None:
 
     def columns():
         with metadata_log.open_log(home) as opened:
-            parts = log.split(opened, metadata_log.scan_log(opened, counts=False), TASKS)
+            parts = log.parts(opened, metadata_log.scan_log(opened, counts=False))
         found = [item for part in parts for item in log.read_part(part)]
         assert sum(map(len, found)) == partitions
         return records

@@ -34,8 +34,7 @@ JOBS = (metadata_parity.JOB, data_fingerprint.JOB, ensemble_parity.JOB)
 STEPS: dict[str, dict[str, str]] = {
     metadata_parity.JOB: {
         "probe": "the driver connects to each source once",
-        "read": "tasks read the views; one task reads one part of a view",
-        "replay": "the partitions of a metadata log are computed from its records; these logs have none",
+        "read": "tasks read the views; one task reads one part of a view, and replays the partitions of a metadata log",
         "compare": "rows are grouped by key; only hashes of values are exchanged",
         "recheck": "the driver gets the entities of unequal keys, and reads these keys again",
         "nodes": "the registered brokers and the settings of nodes; beside the comparison",
@@ -244,7 +243,7 @@ def picture(job: str, steps: dict[str, Step]) -> str:
         ran = f"{count} Spark stage{'s' if count > 1 else ''}" if count else "driver"
         lines.append(f'  {name} [label="{name}\\n{ran}", {colours}]')
     lines.append(f"  {' -> '.join(row)}")
-    lines += [f"  replay -> {name} -> write" for name in beside]
+    lines += [f"  read -> {name} -> write" for name in beside]
     return "\n".join([*lines, "}", ""])
 
 

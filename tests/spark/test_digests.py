@@ -51,7 +51,7 @@ def spark():
 def rows(view, partitions):
     """Return a batch of rows of a view from {partition: {column: value}}."""
     listed = [{"topic": "t", "partition": number, "at": 1, **values} for number, values in partitions.items()]
-    return source._typed(view, "partition", pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS))
+    return source._typed(view, pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS))
 
 
 def unequal(spark, batches, comparisons):
@@ -95,13 +95,12 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
     leader = MetadataLogView(given, digests, ship=ship)
     views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
     read = parity.read(spark, views.values(), None if ship else str(tmp_path / "rows"), {}, ship)
-    first = parity.readings(read, list(views))
-    rows, found = parity.replayed(read, first)
+    found = parity.readings(read, list(views))
     assert not [reading for reading in found.values() if reading.error or reading.lost]
     assert read.copies == {LOG_OF_OTHER: parity.Copy(RIGHT, frozenset())}
     assert found[LOG_OF_OTHER].read == found[RIGHT].read and found[RIGHT].read["partition"] > 0
     comparisons = rules.plan("after_finalize", {name: view.kinds for name, view in views.items()} | {BROKER: ()})
-    unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
+    unequal = parity.Unequal(read.rows, parity.bundled(comparisons), read.copies)
     assert not unequal.ids
     assert {kind: n for (_bundle, kind), n in unequal.equal.items()} == found[RIGHT].read
     for view in views.values():
@@ -130,10 +129,10 @@ def test_a_source_that_spark_reads_again_is_named(spark, tmp_path):
     given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
     view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY), ship=True)
     read = parity.read(spark, [view], None, {}, True)
-    assert read.raw.count() and read.again() == []
+    assert read.rows.count() and read.again() == []
     for _id, kept in spark.sparkContext._jsc.getPersistentRDDs().items():
         kept.unpersist(True)
-    assert read.raw.count() and read.again() == [RIGHT]
+    assert read.rows.count() and read.again() == [RIGHT]
     view.close()
 
 

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The partition records of a metadata log as Arrow columns, read by parts on separate tasks.
+"""The partition records of a metadata log as Arrow columns.
 
     with open_log(directory, end_offset) as log:
-        parts = split(log, scan_log(log, end_offset, counts=False), tasks)
-    for part in parts:  # each on its task
-        for batch in read_part(part): ...
+        for part in parts(log, scan_log(log, end_offset, counts=False)):
+            for batch in read_part(part): ...
 
 The rows are those of metadata_log.log_records, but not in its order: `offset` has it. A part that cannot be read raises
 the error of the generic decoder, with its file, byte and offset.
@@ -14,6 +13,7 @@ the error of the generic decoder, with its file, byte and offset.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import sys
 from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple
@@ -48,6 +48,7 @@ from quorumshift_spark.columns import sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs
 
 _PARTITION, _CHANGE = API_KEYS["PARTITION_RECORD"], API_KEYS["PARTITION_CHANGE_RECORD"]
+_LAST_BITS_OF_TOPIC = 4 + 8  # both record types begin with the partition's number and the topic's id
 _NO_KEY = 1  # a length of -1 as a varint
 _CHUNK = 4 << 20  # bytes that are decoded together: about 60,000 records
 
@@ -118,25 +119,17 @@ class Part(NamedTuple):
         ]
 
 
-# --- splitting -----------------------------------------------------------------------------------------
+# --- the files of a log --------------------------------------------------------------------------------
 
 
-def split(log: OpenLog, extent: Extent, tasks: int) -> List[Part]:
-    """Return parts for `tasks` tasks, of equal size as far as batches allow. Raises as scan_log does.
-
-    It decodes the headers of batches only. A part is of one file, so there can be a few more parts than tasks.
-    """
-    spans = [(path, batch.position, batch.position + batch.size) for batch, path in _batches(log, extent)]
-    share = max(sum(end - start for _path, start, end in spans) / max(tasks, 1), 1)
-    parts: Dict[Tuple[str, int], Part] = {}
-    done = 0
-    for path, start, end in spans:
-        key = path, int(done // share)
-        if key not in parts:
-            parts[key] = _part(log, extent, path, start)
-        parts[key] = parts[key]._replace(end=end)
-        done += end - start
-    return list(parts.values())
+def parts(log: OpenLog, extent: Extent) -> List[Part]:
+    """Return the part of each file. Raises as scan_log does. It decodes the headers of batches only."""
+    found: Dict[str, Part] = {}
+    for batch, path in _batches(log, extent):
+        if path not in found:
+            found[path] = _part(log, extent, path, batch.position)
+        found[path] = found[path]._replace(end=batch.position + batch.size)
+    return list(found.values())
 
 
 def _batches(log: OpenLog, extent: Extent) -> Iterator[Tuple[Batch, str]]:
@@ -155,12 +148,26 @@ def _part(log: OpenLog, extent: Extent, path: str, start: int) -> Part:
 # --- reading a part ------------------------------------------------------------------------------------
 
 
-def read_part(part: Part) -> Iterator[pa.RecordBatch]:
+class Share(NamedTuple):
+    """The topics that a task takes: those with this `number` of `of`."""
+
+    number: int = 0
+    of: int = 1
+
+    def own(self, ids: Any) -> Any:
+        """Return whether topics are its own, by the last 64 bits of their ids."""
+        return ids % self.of == self.number
+
+
+WHOLE = Share()
+
+
+def read_part(part: Part, share: Share = WHOLE) -> Iterator[pa.RecordBatch]:
     """Yield the partition records of a part as batches of PARTITION_RECORDS. Checksums are checked. Raises as
     log_records does."""
     with open(part.path, "rb") as file:
         for batches in _chunks(_batches_of(part, file)):
-            yield from _read_chunk(part, batches)
+            yield from _read_chunk(part, batches, share)
 
 
 def _batches_of(part: Part, file: BinaryIO) -> Iterator[Batch]:
@@ -231,6 +238,10 @@ class _Frames(NamedTuple):
     end: np.ndarray
     odd: np.ndarray
 
+    def last_bits_of_topic(self, rows: np.ndarray) -> np.ndarray:
+        """Return the last 64 bits of the topic id of these partition records."""
+        return Cursor(self.data, self.start[rows] + _LAST_BITS_OF_TOPIC).number(">u8")
+
 
 def _frames(part: Part, batches: List[Batch]) -> _Frames:
     """Return the records of these batches, checked as records_of and peek do."""
@@ -255,7 +266,7 @@ def _frames(part: Part, batches: List[Batch]) -> _Frames:
     return _Frames(cursor.data, number, offset, key, version, cursor.at, end, cursor.odd)
 
 
-def _read_chunk(part: Part, batches: List[Batch]) -> Iterator[pa.RecordBatch]:
+def _read_chunk(part: Part, batches: List[Batch], share: Share) -> Iterator[pa.RecordBatch]:
     """Decode these batches together. A batch with a record that is odd or malformed goes through decode_batch."""
     frames = _frames(part, batches)
     counts = (part.low <= frames.offset) & (frames.offset < part.high)
@@ -263,6 +274,7 @@ def _read_chunk(part: Part, batches: List[Batch]) -> Iterator[pa.RecordBatch]:
     for key in (_PARTITION, _CHANGE):
         for version in range(RECORDS[key].latest + 1):
             rows = np.flatnonzero(counts & (frames.key == key) & (frames.version == version) & ~frames.odd)
+            rows = rows[share.own(frames.last_bits_of_topic(rows))]
             if len(rows):
                 structs = read_structs(frames.data, frames.start[rows], fields_of(RECORDS[key].message, version))
                 frames.odd[rows] = structs.odd | (structs.end != frames.end[rows])
@@ -278,7 +290,7 @@ def _read_chunk(part: Part, batches: List[Batch]) -> Iterator[pa.RecordBatch]:
         kept = counts[rows]
         yield batch if kept.all() else batch.filter(pa.array(kept))
     for number in sorted(slow):
-        yield from _read_slowly(part, batches[number])
+        yield from _read_slowly(part, batches[number], share)
 
 
 def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np.ndarray) -> pa.RecordBatch:
@@ -297,7 +309,7 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     return pa.RecordBatch.from_arrays([arrays[name] for name in PARTITION_RECORDS.names], schema=PARTITION_RECORDS)
 
 
-def _read_slowly(part: Part, batch: Batch) -> Iterator[pa.RecordBatch]:
+def _read_slowly(part: Part, batch: Batch, share: Share) -> Iterator[pa.RecordBatch]:
     """Decode a batch with the generic decoder. A marker that the scan did not find, because it is not in the form that
     Kafka writes, is an error: which records it ends or begins to drop is not known."""
     partitions: Dict[int, List[Tuple[int, Dict[str, Any]]]] = {_PARTITION: [], _CHANGE: []}
@@ -308,7 +320,12 @@ def _read_slowly(part: Part, batch: Batch) -> Iterator[pa.RecordBatch]:
             raise BrokenTransaction(f"{RECORDS[key].name} {where}, record {offset}", part.path, batch.position)
         if fields is not None and not any(first <= offset < end for first, end in part.dropped()):
             partitions[key].append((offset, fields))
-    for key, records in partitions.items():
+    for key, of_all in partitions.items():
+        records = [(offset, fields) for offset, fields in of_all if share.own(_last_bits(fields["topicId"]))]
         names = [field.name for field in fields_of(RECORDS[key].message, 0)]
         columns = {name: pa.array([fields[name] for _offset, fields in records], _TYPES[name]) for name in names}
         yield _record_batch(part, key, columns, np.array([offset for offset, _fields in records], np.int64))
+
+
+def _last_bits(topic_id: str) -> int:
+    return int.from_bytes(base64.urlsafe_b64decode(f"{topic_id}==")[8:], "big")

@@ -122,8 +122,7 @@ class View(abc.ABC):
     def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Shared, Statement]]:
         """Yield every entity of a part, each once over all parts, and then one Statement.
 
-        Partitions, of which there are many, come as batches of columns.PARTITIONS. A metadata log has batches of
-        columns.log.PARTITION_RECORDS, the offset as `at`.
+        Partitions, of which there are many, come as batches of columns.PARTITIONS.
         """
 
     def close(self) -> None:

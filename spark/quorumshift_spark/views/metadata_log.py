@@ -43,7 +43,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import
 
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import replay
-from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import log as columns
 from quorumshift_spark.excuses import Copied
 from quorumshift_spark.normal_form import Digests, Entity
@@ -65,15 +64,14 @@ class LogSource(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of a log that one task reads. `partitions`: the part of the files whose partition records it reads, None
-    for the piece with all other records. `extent`: of the log. `copy_of`: the view with the same bytes, which are not
-    read again. `is_whole`: whether it is all of a small log, which the task replays."""
+    """A piece of a log that one task reads: the partitions of the topics of `share`. The first piece has all else as
+    well. `extent`: of the log, None where the task scans it. `copy_of`: the view with the same bytes, which are not
+    read again."""
 
     source: LogSource
     extent: Extent | None = None
-    partitions: columns.Part | None = None
+    share: columns.Share = columns.WHOLE
     copy_of: str | None = None
-    is_whole: bool = False
 
 
 class History:
@@ -115,7 +113,6 @@ class MetadataLogView(LiveView):
     :arg ship: whether tasks get the archive's bytes instead of its path. One task then reads all.
     :arg leader: the leader's view. A log with the same bytes up to the same offset has the same metadata: its rows are
         not read, and its Statement says `copy_of`.
-    :arg tasks: how many tasks read partition records.
     """
 
     kinds = form.STORED
@@ -127,14 +124,12 @@ class MetadataLogView(LiveView):
         name: str = "metadata_log",
         ship: bool = False,
         leader: MetadataLogView | None = None,
-        tasks: int = 2,
     ) -> None:
         self.name = name
         self.source = source
         self._digests = digests
         self._ship = ship
         self._leader = leader
-        self._tasks = tasks
         self._unpacked_to: Tuple[LogSource, str] | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
         self._last = source
@@ -143,8 +138,8 @@ class MetadataLogView(LiveView):
         self._past: Dict[Tuple[LogSource, Any], Any] = {}
 
     def parts(self, at_once: int = 0) -> List[Piece]:
-        """Return the pieces: one for the records that depend on each other, others for those of partitions, which
-        Spark replays (quorumshift_spark.replay). A small log is one piece."""
+        """Return the pieces: one, or for a large log as many as bound a task's memory. Each reads the files to their
+        end, and decodes the partition records of its own topics."""
         leader, self._leader = self._leader, None  # tasks do not need it
         if leader and leader.content_digest() == self.content_digest():
             with self._open(self.source._replace(directory=self._unpacked())) as (_log, extent):
@@ -152,7 +147,10 @@ class MetadataLogView(LiveView):
         if self._ship and self.source.archive:
             with open(self.source.archive, "rb") as file:
                 return [Piece(self.source._replace(content=file.read()))]
-        return self._pieces(self.source._replace(directory=self._unpacked()), self._tasks)
+        source = self.source._replace(directory=self._unpacked())
+        with self._open(source) as (log, extent):
+            count = sum(part.end - part.start for part in columns.parts(log, extent)) // _PIECE + 1
+            return [Piece(source, extent, columns.Share(number, count)) for number in range(count)]
 
     def content_digest(self) -> bytes:
         """Return a hash of the records below the end offset: checkpoint and batches, byte for byte."""
@@ -165,13 +163,6 @@ class MetadataLogView(LiveView):
                 for start in range(piece.start, piece.end, _READ):
                     digest.update(piece.file.read(min(_READ, piece.end - start)))
         return digest.digest()
-
-    def _pieces(self, source, tasks):
-        with self._open(source) as (log, extent):
-            parts = columns.split(log, extent, tasks)
-            if sum(part.end - part.start for part in parts) <= _SMALL:
-                return [Piece(source, extent, is_whole=True)]
-            return [Piece(source, extent), *(Piece(source, extent, part) for part in parts)]
 
     def close(self) -> None:
         """Remove what was unpacked. It holds secrets."""
@@ -195,38 +186,24 @@ class MetadataLogView(LiveView):
         return self._unpacked_to[1]
 
     def read(self, part: Piece) -> Iterator[Entity | pa.RecordBatch | Statement]:
-        """See View.read: entities and, but for a small log, the raw rows that quorumshift_spark.replay takes."""
-        if part.extent is None:
-            with contextlib.ExitStack() as stack:
-                directory = stack.enter_context(_directory(part.source))
-                pieces = self._pieces(part.source._replace(directory=directory), 1)
-                for piece in pieces:
-                    yield from self._rows(piece)
-                yield _statement(pieces[0].extent)
-            return
+        """See View.read."""
         if part.copy_of is not None:
             yield Statement({**_statement(part.extent).state, "copy_of": part.copy_of}, [])
             return
-        yield from self._rows(part)
-        yield _statement(part.extent)
-
-    def _rows(self, piece):
-        with self._named_errors():
-            if piece.partitions is not None:
-                for batch in columns.read_part(piece.partitions):
-                    yield pa.RecordBatch.from_arrays(
-                        batch.columns, names=[_OFFSET.get(n, n) for n in batch.schema.names]
-                    )
-                return
-            with open_log(piece.source.directory, piece.source.end_offset) as log:
-                types = TYPES if piece.is_whole else TYPES - PARTITION_TYPES
-                image = Image.from_records(log_records(log, piece.extent, types))
-            yield from entities(image, self._digests)
-            if piece.is_whole:
-                yield pa.RecordBatch.from_pylist([*_partitions(image)], PARTITIONS)
-                return
-            for topic_id, offset in image.removed_topics.items():
-                yield Entity(replay.REMOVED_TOPIC, form.canonical([topic_id]), {}, {"offset": offset})
+        with contextlib.ExitStack() as stack:
+            source = part.source
+            if part.extent is None:
+                source = source._replace(directory=stack.enter_context(_directory(source)))
+            log, extent = stack.enter_context(self._open(source, extent=part.extent))
+            is_first = not part.share.number
+            image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES if is_first else _TOPICS))
+            if is_first:
+                yield from entities(image, self._digests)
+            records = [
+                batch for of_file in columns.parts(log, extent) for batch in columns.read_part(of_file, part.share)
+            ]
+            yield from replay.replay(records, image.topics, image.removed_topics)
+            yield _statement(extent)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
@@ -301,7 +278,7 @@ class MetadataLogView(LiveView):
     def _read_history(self, source, since):
         with self._open(source, since) as (log, extent):
             image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES))
-            parts = columns.split(log, extent, 1)
+            parts = columns.parts(log, extent)
             rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part)]
             begin = log.start_offset
         partitions = pa.Table.from_batches(
@@ -318,10 +295,10 @@ class MetadataLogView(LiveView):
         return History(begin, changed, partitions, image.removed_topics)
 
     @contextlib.contextmanager
-    def _open(self, source, since=None) -> Iterator[Tuple[OpenLog, Extent]]:
+    def _open(self, source, since=None, extent=None) -> Iterator[Tuple[OpenLog, Extent]]:
         """Yield the open log and its extent, which reaches the high watermark."""
         with self._named_errors(), open_log(source.directory, source.end_offset, since=since) as log:
-            extent = scan_log(log, source.end_offset, counts=False)
+            extent = extent or scan_log(log, source.end_offset, counts=False)
             if extent.end_offset < source.end_offset:
                 raise ViewError(
                     f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
@@ -341,14 +318,12 @@ class MetadataLogView(LiveView):
             raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again (QS-VERIFY-003)") from error
 
 
-_SMALL = 2 << 20
-"""Bytes of a log, about 30,000 records, that one task replays in less time than Spark takes to plan their replay."""
+_PIECE = 128 << 20  # bytes of a log: about a million partition records, which take 500 MB of a task's memory
 _MIGRATION_STATE = "ZK_MIGRATION_STATE_RECORD"
 _TOPICS = frozenset(("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"))
 _UNPACKED = ".unpacked"
 _READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
-_OFFSET = {"offset": "at"}
 
 
 def sides(
@@ -415,7 +390,7 @@ def _add_partitions(
     ids = pa.array([topic_id for topic_id, (name, _at) in image.topics.items() if name in topics], pa.string())
     rows = [
         row
-        for part in columns.split(log, extent, 1)
+        for part in columns.parts(log, extent)
         for batch in columns.read_part(part)
         for row in batch.filter(pc.is_in(batch["topic_id"], ids)).to_pylist()
     ]

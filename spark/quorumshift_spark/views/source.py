@@ -12,10 +12,10 @@ A part that cannot be read yields a row with the error instead of failing the Sp
 that failed, and no stack trace shows what was read.
 
 Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
-partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. What a broker serves
-has a bucket (see buckets). The last row of a part has kind "": key is the number of the part; fields holds `error`
-(text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the buckets, in base64). `reading` is
-new with each time that a task reads the part.
+partition has typed columns instead, from topic to changed. What a broker serves has a bucket (see buckets). The last
+row of a part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems`, `counts`
+and `kept` (JSON texts) and `digests` (of the buckets, in base64). `reading` is new with each time that a task reads
+the part.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import buckets, columns, replay, rules
+from quorumshift_spark import buckets, rules
 from quorumshift_spark.compare import projection
 from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Shared, Statement, View, baseline
@@ -56,7 +56,6 @@ ROWS = pa.schema(
         ("at", pa.string()),
         *((name, pa.string()) for name in _PROJECTIONS),
         *baseline.PARTITION,
-        ("is_change", pa.bool_()),
         ("bucket", pa.int16()),
     ]
 )
@@ -236,10 +235,9 @@ def _rows(items: Sequence[Entity | pa.RecordBatch], has_buckets: bool) -> _Rows:
         if not isinstance(item, pa.RecordBatch):
             entities.append(item)
             continue
-        kind = "partition" if item.schema.equals(columns.PARTITIONS) else replay.RECORD
-        counts[kind] += item.num_rows
+        counts["partition"] += item.num_rows
         found, digests = buckets.of_partitions(item) if has_buckets else (None, None)
-        batches.append(_typed(None, kind, item, found))
+        batches.append(_typed(None, item, found))
         if digests is not None:
             of_all += digests
     if entities:
@@ -276,10 +274,7 @@ def _row(entity):
         entity.key,
         list(entity.fields.items()),
         canonical(entity.at),
-        *(
-            None if entity.kind in replay.RAW else projection(relation, entity.kind, entity.fields)
-            for relation in rules.RELATIONS
-        ),
+        *(projection(relation, entity.kind, entity.fields) for relation in rules.RELATIONS),
     )
 
 
@@ -290,8 +285,8 @@ def _batch(rows, found):
     return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
-def _typed(name, kind, batch, found=None):
-    given = {"view": name, "kind": kind}
+def _typed(name, batch, found=None):
+    given = {"view": name, "kind": "partition"}
     arrays = []
     for field in ROWS:
         column = "at" if field.name == "changed" else field.name

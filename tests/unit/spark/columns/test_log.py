@@ -46,16 +46,17 @@ def generic(directory, end_offset=None):
     return [row(record) for record in metadata_log.read_records(directory, end_offset, {PARTITION, CHANGE})]
 
 
-def by_columns(directory, end_offset=None, tasks=3):
-    """Return rows of the columns."""
+def by_columns(directory, end_offset=None, tasks=1):
+    """Return rows of the columns, as so many tasks read them."""
     rows = []
     with metadata_log.open_log(directory, end_offset) as log:
-        parts = columns.split(log, metadata_log.scan_log(log, end_offset, counts=False), tasks)
-    for part in parts:
-        for batch in columns.read_part(part):
-            assert batch.schema == columns.PARTITION_RECORDS
-            batch.validate(full=True)
-            rows += batch.to_pylist()
+        parts = columns.parts(log, metadata_log.scan_log(log, end_offset, counts=False))
+    for number in range(tasks):
+        for part in parts:
+            for batch in columns.read_part(part, columns.Share(number, tasks)):
+                assert batch.schema == columns.PARTITION_RECORDS
+                batch.validate(full=True)
+                rows += batch.to_pylist()
     return rows
 
 
@@ -235,25 +236,19 @@ def test_the_log_of_a_real_migration(recorded, tmp_path):
         (tmp_path / os.path.basename(segment.path)).symlink_to(segment.path)
     with metadata_log.open_log(str(tmp_path), all_segments=True) as log:
         extent = metadata_log.scan_log(log)
-        parts = columns.split(log, extent, 4)
+        parts = columns.parts(log, extent)
         expected = [row(item) for item in metadata_log.log_records(log, extent, {PARTITION, CHANGE})]
     rows = [item for part in parts for batch in columns.read_part(part) for item in batch.to_pylist()]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 
-def test_parts_are_balanced_and_cover_every_batch_once(write):
-    rng = random.Random(3)
-    found = batches(rng, [encoding.partition(rng) for _value in range(2000)])
-    directory = write({SEGMENT: found})
-    with metadata_log.open_log(directory) as log:
-        extent = metadata_log.scan_log(log, counts=False)
-        for tasks in (1, 2, 7):
-            parts = columns.split(log, extent, tasks)
-            assert len(parts) in (tasks, tasks - 1)
-            assert [part.start for part in parts[1:]] == [part.end for part in parts[:-1]]
-            assert (parts[0].start, parts[-1].end) == (0, sum(map(len, found)))
-            largest = max(map(len, found))
-            assert max(part.end - part.start for part in parts) <= parts[-1].end / tasks + largest
+@pytest.mark.parametrize("seed", range(6))
+def test_each_topic_is_of_one_task(write, seed):
+    """Also where batches go through the generic decoder."""
+    rng = random.Random(seed)
+    directory = write({SEGMENT: batches(rng, values(rng, 300))})
+    for tasks in (2, 7):
+        assert sorted(map(repr, by_columns(directory, tasks=tasks))) == sorted(map(repr, by_columns(directory)))
 
 
 def test_a_log_without_records_has_no_parts(write):
@@ -266,7 +261,7 @@ def test_a_batch_with_a_wrong_checksum_is_an_error_of_its_part(write):
     found = batches(rng, [encoding.partition(rng) for _value in range(30)])
     directory = write({SEGMENT: found})
     with metadata_log.open_log(directory) as log:
-        parts = columns.split(log, metadata_log.scan_log(log), 2)
+        parts = columns.parts(log, metadata_log.scan_log(log))
     data = bytearray(Path(directory, SEGMENT).read_bytes())
     data[-3] ^= 1
     Path(directory, SEGMENT).write_bytes(data)
@@ -280,7 +275,7 @@ def test_a_file_that_has_become_shorter_is_an_error(write):
     rng = random.Random(7)
     directory = write({SEGMENT: batches(rng, [encoding.partition(rng) for _value in range(30)])})
     with metadata_log.open_log(directory) as log:
-        parts = columns.split(log, metadata_log.scan_log(log), 2)
+        parts = columns.parts(log, metadata_log.scan_log(log))
     os.truncate(parts[-1].path, parts[-1].end - 1)
     with pytest.raises(LogError, match=f"they ended at byte {parts[-1].end} before") as raised:
         list(columns.read_part(parts[-1]))
