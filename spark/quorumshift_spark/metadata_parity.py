@@ -97,8 +97,11 @@ class _Run:
         # Executors elsewhere do not share the directory
         stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
         with running.timed(self.result, "read"):
-            brokers = {name: view for name, view in self.views.items() if family(name) == rules.BROKER}
-            alike = {name: (view.kinds, name in self.zookeeper_mode) for name, view in brokers.items()}
+            alike = {
+                name: (family(name), view.kinds, name in self.zookeeper_mode)
+                for name, view in self.views.items()
+                if view.has_buckets
+            }
             read = parity.read(spark, self.views.values(), stored, alike, self.job.ship)
             readings = parity.readings(read, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
@@ -118,7 +121,7 @@ class _Run:
                 pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
             )
             with running.timed(self.result, "compare"):
-                unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
+                unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies, read.files)
             with running.timed(self.result, "recheck"):
                 checked, beyond = self._check(unequal, comparisons, readings)
             with running.timed(self.result, "write"):

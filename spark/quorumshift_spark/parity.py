@@ -20,13 +20,14 @@ import zlib
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import buckets, columns, rules
+from quorumshift_spark import buckets, rules
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
 from quorumshift_spark.views import Key, View, family, partition, source
@@ -45,7 +46,8 @@ class Reading(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What replaces a view: the rows of the view `of`, but its own rows in the buckets `own` (see buckets)."""
+    """What replaces a view: the rows of the view `of`. In the buckets `own` (see buckets) it has its own rows, and no
+    others are kept."""
 
     of: str
     own: FrozenSet[int]
@@ -61,10 +63,12 @@ class Bundle(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: the rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
-    {view: {kind: rows that arrived}}. `again` returns the views that Spark has read again since."""
+    """What was read: the rows, and their files if executors store them; {view: {part: its last row
+    (source.part_summary)}}, {view: what replaces it}, and {view: {kind: rows that arrived}}. `again` returns the views
+    that Spark has read again since."""
 
     rows: DataFrame
+    files: List[str]
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
     arrived: Dict[str, Dict[str, int]]
@@ -87,13 +91,15 @@ def read(
     if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
         os.makedirs(directory, 0o700)
+    # Buckets of two views are compared as a whole
+    alike = {part.name: alike[part.name] for part in given if part.of == 1 and part.name in alike}
     firsts = {like: name for name, like in reversed(alike.items())}
     of = {name: firsts[like] for name, like in alike.items() if firsts[like] != name}
     rows = _RowsRead(spark, directory, ship)
     rows.read([part for part in given if part.name not in of])
     digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
     rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
-    return Read(rows.all(), rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
+    return Read(rows.all(), rows.files(), rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
 
 
 class _RowsRead:
@@ -120,7 +126,10 @@ class _RowsRead:
         """Return the rows, without the last one of each part."""
         if self._directory is None:
             return functools.reduce(DataFrame.unionByName, self._frames).filter("kind != ''")
-        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*(path for _view, path in self._files))
+        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*self.files())
+
+    def files(self) -> List[str]:
+        return [path for _view, path in self._files]
 
     def again(self) -> List[str]:
         """Return the views of which a part was read again: Spark does so where it lost the rows with their executors.
@@ -258,9 +267,15 @@ class Unequal:
     :ivar bundles: as given
     """
 
-    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy] | None = None) -> None:
-        self._copies = copies or {}
-        self._rows = _own_rows(rows.withColumns({"id": _id(), "check": _check()}), self._copies)
+    def __init__(
+        self,
+        rows: DataFrame,
+        bundles: Sequence[Bundle],
+        copies: Mapping[str, Copy] | None = None,
+        files: Sequence[str] = (),
+    ) -> None:
+        self._copies, self._files = copies or {}, files
+        self._rows = rows
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
@@ -273,9 +288,9 @@ class Unequal:
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
         found: Dict[Key, Dict[str, Entity]] = {}
-        buckets_of: Dict[Tuple[Key, str], int | None] = {}  # the rows of stores have none
+        buckets_of: Dict[Tuple[Key, str], int | None] = {}  # other views' rows have none
         twice = []
-        for row in self._of(self._rows, ids).collect() if ids else ():
+        for row in self._rows_of(ids) if ids else ():
             entity = entity_of(row)
             views = found.setdefault((entity.kind, entity.key), {})
             if row.view in views:
@@ -292,6 +307,20 @@ class Unequal:
         """Return {(bundle number, kind): number of keys} of these keys that are equal, or unequal, in the bundle."""
         return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
 
+    def _rows_of(self, ids):
+        """Return the rows of these keys. Where the driver has their files it finds the few rows by the column of ids:
+        Spark would convert each row of the row groups."""
+        if not self._files:
+            return self._of(self._rows, ids).collect()
+        found, wanted = [], pa.array(ids, pa.int64())
+        for path in self._files:
+            with pq.ParquetFile(path) as file:
+                for number in range(file.num_row_groups):
+                    is_wanted = pc.is_in(file.read_row_group(number, ["id"])["id"], wanted)
+                    if pc.any(is_wanted).as_py():
+                        found += file.read_row_group(number).filter(is_wanted).to_pylist()
+        return [Row(**row) for row in found]
+
     def _of(self, rows, ids):
         named = rows.sparkSession.createDataFrame([(number,) for number in ids], "id bigint")
         return rows.join(F.broadcast(named), "id", "left_semi")
@@ -302,50 +331,6 @@ class Unequal:
         rows = keys.groupBy("of_kind").agg(*sums, *more).collect()
         kinds = _kinds(self.bundles)
         return {(n, kinds[row.of_kind]): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
-
-
-_NO_VALUE = -(1 << 31)
-_LISTS = {field.name: field.type.value_type for field in columns.PARTITIONS if pa.types.is_list(field.type)}
-
-
-def _id():
-    """Return 64 bits of a key. Two keys with the same id have another `_check`: they are unequal, and `compare` sees
-    each by itself."""
-    return F.xxhash64("kind", F.coalesce("key", "topic"), F.coalesce("partition", F.lit(-1)))
-
-
-def _check():
-    """Return other 64 bits of a key. Without them two keys with one id, of which each view has one, would look like
-    one key that both have: what has no fields has the same digest."""
-    return F.xxhash64(F.lit("check"), F.coalesce("partition", F.lit(-1)), F.coalesce("key", "topic"), "kind")
-
-
-def _digest(relation: str):
-    """Return 64 bits of the values that a relation compares, null where they do not decide (compare.projection)."""
-    parts = []
-    for name, _how in rules.compared_fields("partition", relation):
-        none = F.lit(_NO_VALUE)  # xxhash64 skips nulls
-        if name in _LISTS:
-            # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
-            of_type = F.lit("") if _LISTS[name] == pa.string() else none
-            parts += [F.size(name), F.coalesce(F.col(name), F.array(of_type))]
-        else:
-            parts.append(F.coalesce(F.col(name), none))
-    text = F.col(f"as_{relation}")
-    typed, generic = F.xxhash64(*parts), F.when(text.isNotNull(), F.xxhash64(text))
-    return F.when(F.col("kind") == "partition", typed).otherwise(generic)
-
-
-def _own_rows(rows: DataFrame, copies: Mapping[str, Copy]) -> DataFrame:
-    """Return the rows of views that are no copies, and those of copies in buckets of their own."""
-    if not copies:
-        return rows
-    own = [(name, bucket) for name, copy in copies.items() for bucket in copy.own]
-    others = rows.filter(~F.col("view").isin(*copies))
-    if not own:
-        return others
-    named = rows.sparkSession.createDataFrame(own, "view string, bucket short")
-    return others.unionByName(rows.join(F.broadcast(named), ["view", "bucket"], "left_semi"))
 
 
 def _token(view: str, bundle: Bundle) -> int:
@@ -410,8 +395,8 @@ def _with_tokens(rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str
 def _by_key(rows, bundles, copies):
     """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
     does not compare its kind. `all_equal`: whether all bundles agree."""
-    digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
-    narrow = _with_tokens(rows.select("kind", "id", "check", "view", "bucket", *digests.values()), bundles, copies)
+    digests = sorted({bundle.relation for bundle in bundles})
+    narrow = _with_tokens(rows.select("kind", "id", "check", "view", "bucket", *digests), bundles, copies)
     views_of = [f"views_{number}" for number in range(len(bundles))]
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):

@@ -459,6 +459,13 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     return comparisons
 
 
+def relations(name: str) -> Tuple[str, ...]:
+    """Return the relations in which a view can be compared."""
+    if family(name) == LOG:
+        return RELATIONS if name == LOG else (LOGS,)
+    return {ZOOKEEPER: (ZOOKEEPER_LOG, SERVED, SINCE), BASELINE: (SINCE,)}.get(family(name), (SERVED,))
+
+
 def baselines_compared(comparisons: Iterable[Comparison]) -> List[str]:
     """Return the names of the baselines that are compared with a view."""
     return [comparison.left for comparison in comparisons if comparison.relation == SINCE]

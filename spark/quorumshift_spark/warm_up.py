@@ -44,7 +44,7 @@ class Synthetic(View):
         self.name = name
         self.source = LogSource(end_offset=1, directory="warm-up")  # as a metadata log's, as is the next
         self.between: Dict[Any, Any] = {}
-        self.has_buckets = family(name) == rules.BROKER
+        self.has_buckets = family(name) in (rules.BROKER, rules.LOG)
 
     def read(self, part: Any) -> Iterator[Any]:
         """Yield the cluster's topics, their partitions and a config of each."""

@@ -12,9 +12,9 @@ import shutil
 import tarfile
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
-from pyspark.sql import functions as F
 from quorumshift_spark import buckets, columns, parity, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare
@@ -26,7 +26,7 @@ from tests.spark.parity import local_spark
 
 pytestmark = pytest.mark.real
 LEFT, RIGHT, BROKER, OTHER = "zookeeper", "metadata_log", "broker:1", "broker:2"
-LOG_OF_OTHER = "metadata_log:102"
+LOG_OF_OTHER, LOG_OF_THIRD = "metadata_log:102", "metadata_log:103"
 VALUES = {
     "replicas": ([1, 2, 3], [3, 2, 1], [1, 2]),
     "adding": ([], [3], [2, 3]),
@@ -48,10 +48,16 @@ def spark():
         yield session
 
 
-def rows(view, partitions):
+def rows(view, partitions, relations=rules.RELATIONS):
     """Return a batch of rows of a view from {partition: {column: value}}."""
     listed = [{"topic": "t", "partition": number, "at": 1, **values} for number, values in partitions.items()]
-    return source._typed(view, pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS))
+    return named(view, source._rows([pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS)], relations, False))
+
+
+def named(view, made):
+    """Return rows as those of a view."""
+    (batch,) = made.batches
+    return batch.set_column(0, "view", pa.array([view] * len(batch))).cast(source.ROWS)
 
 
 def unequal(spark, batches, comparisons):
@@ -136,20 +142,24 @@ def test_a_source_that_spark_reads_again_is_named(spark, tmp_path):
     view.close()
 
 
-def test_two_keys_with_one_id_are_two_keys(spark, monkeypatch):
+def test_two_keys_with_one_id_are_two_keys(spark):
     """Of each, one view lacks it, and their values are the same."""
     values = {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0}
     comparison = rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",))
-    batches = [rows(LEFT, {0: values}), rows(RIGHT, {1: values})]
-    monkeypatch.setattr(parity, "_id", lambda: F.lit(7).cast("bigint"))
+    batches = [_same(rows(view, {n: values}), "id") for n, view in enumerate((LEFT, RIGHT))]
     found, twice, _equal = unequal(spark, batches, [comparison])
     assert sorted((form.key_of(key)[1], list(views)) for (_kind, key), views in found.items()) == [
         (0, [LEFT]),
         (1, [RIGHT]),
     ]
     assert not twice
-    monkeypatch.setattr(parity, "_check", lambda: F.lit(7).cast("bigint"))
+    batches = [_same(batch, "check") for batch in batches]
     assert unequal(spark, batches, [comparison])[0] == {}, "without the second hash they look like one"
+
+
+def _same(batch, column):
+    """Return rows of which each has the same hash of its key."""
+    return batch.set_column(batch.schema.get_field_index(column), column, pa.array([7] * len(batch)))
 
 
 def _brokers(partitions, brokers=12):
@@ -179,8 +189,8 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
-    """Of random brokers and a voter's log: some are the same, some differ in a few buckets, one has another leader."""
+def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, tmp_path, seed):
+    """Of random brokers and voters' logs: some are the same, some differ in a few buckets, one has another leader."""
     chance = random.Random(seed)
     names = [f"broker:{number}" for number in range(12)]
     topics = [f"topic-{number}" for number in range(40)]
@@ -189,9 +199,11 @@ def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
         for topic in topics
         for n in (0, 1)
     }
-    of = {view: {key: dict(value) for key, value in base.items()} for view in (RIGHT, LOG_OF_OTHER, *names)}
+    of = {
+        view: {key: dict(value) for key, value in base.items()} for view in (RIGHT, LOG_OF_OTHER, LOG_OF_THIRD, *names)
+    }
     for _change in range(12):
-        view, key = chance.choice([RIGHT, *names[:8]]), chance.choice(list(base))
+        view, key = chance.choice([RIGHT, LOG_OF_THIRD, *names[:8]]), chance.choice(list(base))
         if chance.random() < 0.3:
             of[view].pop(key, None)
         else:
@@ -201,27 +213,34 @@ def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
     for view, partitions in of.items():
         listed = [{"topic": topic, "partition": n, **value} for (topic, n), value in partitions.items()]
         batch = pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS)
-        has_buckets = view in names
-        made = source._rows([batch], has_buckets)
-        summary = (
-            {"digests": made.digests} if has_buckets else {"state": {"copy_of": RIGHT} if view == LOG_OF_OTHER else {}}
-        )
-        parts[view] = {0: summary}
-        filled = made.batches[0].set_column(0, "view", pa.array([view] * len(batch)))
-        batches.append(filled.cast(source.ROWS))
-    comparisons = [rules.Comparison(RIGHT, LOG_OF_OTHER, rules.LOGS, ("partition",))]
+        has_buckets = view != LOG_OF_OTHER
+        made = source._rows([batch], rules.relations(view), has_buckets)
+        parts[view] = {0: {"digests": made.digests} if has_buckets else {"state": {"copy_of": RIGHT}}}
+        batches.append(named(view, made))
+    logs = (LOG_OF_OTHER, LOG_OF_THIRD)
+    comparisons = [rules.Comparison(RIGHT, log, rules.LOGS, ("partition",)) for log in logs]
     comparisons += [rules.Comparison(RIGHT, name, rules.SERVED, ("partition",)) for name in names]
     comparisons += [rules.Comparison(names[0], name, rules.SERVED, ("partition",)) for name in names[1:]]
     bundles = parity.bundled(comparisons)
-    copies = parity._copies(parts, dict.fromkeys(names[1:], names[0]))
-    assert len(copies) == 12 and any(copy.own - {buckets.OWN} for copy in copies.values())
+    copies = parity._copies(parts, {**dict.fromkeys(names[1:], names[0]), LOG_OF_THIRD: RIGHT})
+    assert len(copies) == 13 and any(copy.own - {buckets.OWN} for copy in copies.values())
     batches.reverse()  # the rows of stores last
     every_row = spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks())
-    without = [batch for batch in batches if batch["view"][0].as_py() != LOG_OF_OTHER]
+    without = [batch.filter(pa.array(_is_kept(batch, copies))) for batch in batches]
     some_rows = spark.createDataFrame(pa.Table.from_batches(without).combine_chunks())
     full, short = parity.Unequal(every_row, bundles), parity.Unequal(some_rows, bundles, copies)
     assert full.ids and (short.ids, short.equal) == (full.ids, full.equal)
     assert short.entities(short.ids) == full.entities(full.ids)
+    files = [str(tmp_path / f"{number}.parquet") for number in range(len(without))]
+    for file, batch in zip(files, without):
+        pq.write_table(pa.Table.from_batches([batch]), file, row_group_size=20)
+    of_files = parity.Unequal(some_rows, bundles, copies, files)
+    assert of_files.entities(short.ids) == full.entities(full.ids), "the driver finds in the files what Spark finds"
+
+
+def _is_kept(batch, copies):
+    copy = copies.get(batch["view"][0].as_py())
+    return [copy is None or row["bucket"] in copy.own for row in batch.to_pylist()]
 
 
 def test_digests_find_what_a_comparison_of_every_key_finds(spark):

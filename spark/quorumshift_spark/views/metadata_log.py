@@ -116,6 +116,7 @@ class MetadataLogView(LiveView):
     """
 
     kinds = form.STORED
+    has_buckets = True
 
     def __init__(
         self,

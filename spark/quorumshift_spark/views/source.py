@@ -11,11 +11,11 @@ returns the last row alone: a row that the JVM need not convert costs a tenth. O
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
 that failed, and no stack trace shows what was read.
 
-Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
-partition has typed columns instead, from topic to changed. What a broker serves has a bucket (see buckets). The last
-row of a part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems`, `counts`
-and `kept` (JSON texts) and `digests` (of the buckets, in base64). `reading` is new with each time that a task reads
-the part.
+Rows: view, kind, key, fields (map), at (JSON text), and hashes: of the key `id` and `check`, of the values one for each
+relation in which the view is compared (see hashes). A partition has typed columns instead of key, fields and at, from
+topic to changed. What a broker serves has a bucket (see buckets). The last row of a part has kind "": key is the number
+of the part; fields holds `error` (text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the
+buckets, in base64). `reading` is new with each time that a task reads the part.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import base64
 import collections
 import contextlib
+import functools
 import gc
 import itertools
 import json
@@ -31,7 +32,7 @@ import pickle
 import secrets
 import time
 import traceback
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -40,13 +41,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import buckets, rules
-from quorumshift_spark.compare import projection
+from quorumshift_spark import buckets, hashes, rules
 from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Shared, Statement, View, baseline
 
 _BATCH = 8192
-_PROJECTIONS = [f"as_{relation}" for relation in rules.RELATIONS]
 ROWS = pa.schema(
     [
         ("view", pa.string()),
@@ -54,12 +53,13 @@ ROWS = pa.schema(
         ("key", pa.string()),
         ("fields", pa.map_(pa.string(), pa.string())),
         ("at", pa.string()),
-        *((name, pa.string()) for name in _PROJECTIONS),
+        ("id", pa.int64()),
+        ("check", pa.int64()),
+        *((relation, pa.int64()) for relation in rules.RELATIONS),
         *baseline.PARTITION,
         ("bucket", pa.int16()),
     ]
 )
-_UNTYPED = 5 + len(_PROJECTIONS)
 
 
 class Part(NamedTuple):
@@ -193,31 +193,32 @@ def _batches(part: Part) -> Iterator[pa.RecordBatch]:
         summary = {"of": str(part.of), "error": error_line(error)}
     summary["reading"] = reading
     summary["seconds"] = f"{time.time() - started:.3f}"
-    fields = [(part.name, "", str(part.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))]
-    yield _batch(fields, [None])
+    last = {"view": [part.name], "kind": [""], "key": [str(part.number)], "fields": [list(summary.items())], "at": [""]}
+    yield _batch(1, last)
 
 
 def _read(view: View, part: Any, summary: Dict[str, str]) -> Iterator[_Rows]:
     """Yield what the view reads, and put its statement into `summary`."""
     entities: List[Entity] = []
+    given = rules.relations(view.name), view.has_buckets
     for item in view.read(part):
         if isinstance(item, Statement):
             summary["state"] = canonical(item.state)
             summary["problems"] = canonical([list(problem) for problem in item.problems])
         elif isinstance(item, Shared):
             if item.rows is None:
-                item.rows = _rows(item.items, view.has_buckets)
+                item.rows = _rows(item.items, *given)
             yield item.rows
         elif isinstance(item, pa.RecordBatch):
-            yield _rows([item], view.has_buckets)
+            yield _rows([item], *given)
         else:
             entities.append(item)
             if len(entities) == _BATCH:
-                yield _rows(entities, view.has_buckets)
+                yield _rows(entities, *given)
                 entities.clear()
     if "state" not in summary:
         raise _Failed("the view ended without a Statement (QS-VERIFY-003)")
-    yield _rows(entities, view.has_buckets)
+    yield _rows(entities, *given)
 
 
 class _Rows(NamedTuple):
@@ -228,26 +229,46 @@ class _Rows(NamedTuple):
     digests: np.ndarray | None
 
 
-def _rows(items: Sequence[Entity | pa.RecordBatch], has_buckets: bool) -> _Rows:
-    batches, counts, of_all = [], collections.Counter(), buckets.none() if has_buckets else None
-    entities = []
+def _rows(items: Sequence[Entity | pa.RecordBatch], relations: Sequence[str], has_buckets: bool) -> _Rows:
+    batches, counts, digests, entities = [], collections.Counter(), buckets.none(), []
+
+    def add(given, hashed, bucket_of):
+        given.update(id=hashed.id, check=hashed.check, **hashed.of)
+        if has_buckets:
+            given["bucket"] = bucket_of()
+            np.add(digests, buckets.digests(given["bucket"], hashed.row), digests)
+        batches.append(_batch(len(hashed.id), given))
+
     for item in items:
         if not isinstance(item, pa.RecordBatch):
             entities.append(item)
-            continue
-        counts["partition"] += item.num_rows
-        found, digests = buckets.of_partitions(item) if has_buckets else (None, None)
-        batches.append(_typed(None, item, found))
-        if digests is not None:
-            of_all += digests
+        elif len(item):
+            counts["partition"] += len(item)
+            given = {"kind": pa.repeat("partition", len(item)), **dict(zip(item.schema.names, item.columns))}
+            given["changed"] = given.pop("at")
+            add(given, hashes.of_partitions(item, relations), functools.partial(buckets.of_partitions, item))
     if entities:
         counts.update(entity.kind for entity in entities)
-        found = [None] * len(entities)
-        if has_buckets:
-            found, digests = buckets.of_entities(entities)
-            of_all += digests
-        batches.append(_batch([(None, *_row(entity)) for entity in entities], found))
-    return _Rows(batches, counts, of_all)
+        given = {
+            "kind": [entity.kind for entity in entities],
+            "key": [entity.key for entity in entities],
+            "fields": [list(entity.fields.items()) for entity in entities],
+            "at": [canonical(entity.at) for entity in entities],
+        }
+        add(given, hashes.of_entities(entities, relations), functools.partial(buckets.of_entities, entities))
+    return _Rows(batches, counts, digests if has_buckets else None)
+
+
+def _batch(length: int, given: Mapping[str, Any]) -> pa.RecordBatch:
+    """Return rows with these columns; the others are null."""
+    arrays = []
+    for field in ROWS:
+        values = given.get(field.name)
+        if isinstance(values, pa.Array):
+            arrays.append(values.cast(field.type))
+        else:
+            arrays.append(pa.nulls(length, field.type) if values is None else pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
 class _Failed(Exception):
@@ -266,39 +287,6 @@ def error_line(error: Exception) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {os.path.basename(frame.filename)}:{frame.lineno}" for frame in last)
     return f"unexpected {type(error).__name__}{where}: this is a bug of the verification, report it"
-
-
-def _row(entity):
-    return (
-        entity.kind,
-        entity.key,
-        list(entity.fields.items()),
-        canonical(entity.at),
-        *(projection(relation, entity.kind, entity.fields) for relation in rules.RELATIONS),
-    )
-
-
-def _batch(rows, found):
-    arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), ROWS)]
-    arrays += [pa.nulls(len(rows), field.type) for field in list(ROWS)[_UNTYPED:-1]]
-    arrays.append(pa.array(found, pa.int16()))
-    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
-
-
-def _typed(name, batch, found=None):
-    given = {"view": name, "kind": "partition"}
-    arrays = []
-    for field in ROWS:
-        column = "at" if field.name == "changed" else field.name
-        if field.name in given:
-            arrays.append(pa.repeat(pa.scalar(given[field.name], pa.string()), batch.num_rows))
-        elif field.name == "bucket" and found is not None:
-            arrays.append(pa.array(found, field.type))
-        elif field.name != "at" and column in batch.schema.names:
-            arrays.append(batch[column].cast(field.type))
-        else:
-            arrays.append(pa.nulls(batch.num_rows, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from quorumshift_spark import buckets, columns
+from quorumshift_spark import buckets, columns, hashes
 from quorumshift_spark.views import Shared, source
 
 from tests.unit.spark import realistic
@@ -33,7 +33,15 @@ def rows(count=40):
 
 def different(left, other):
     """Return the buckets that differ."""
-    return set(buckets.unlike(buckets.of_partitions(left)[1], buckets.of_partitions(other)[1]).tolist()) - {buckets.OWN}
+    return set(buckets.unlike(digests(left), digests(other)).tolist()) - {buckets.OWN}
+
+
+def digests(batch):
+    return buckets.digests(buckets.of_partitions(batch), hashes.of_partitions(batch, ()).row)
+
+
+def digests_of(entities):
+    return buckets.digests(buckets.of_entities(entities), hashes.of_entities(entities, ()).row)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,7 @@ def different(left, other):
 def test_a_changed_partition_changes_its_bucket_alone(change):
     changed = rows()
     changed[9] = {**changed[9], **change}
-    bucket = int(buckets.of_partitions(partitions(rows()))[0][9])
+    bucket = int(buckets.of_partitions(partitions(rows()))[9])
     assert different(partitions(rows()), partitions(changed)) == {bucket}
 
 
@@ -68,17 +76,17 @@ def test_rows_that_exchange_values_or_are_missing_or_doubled_change_their_bucket
         assert len(different(partitions(given), partitions(other))) == 1
     shuffled = random.Random(1).sample(given, len(given))
     assert not different(partitions(given), partitions(shuffled))
-    assert not different(partitions(given), partitions(given[:0])) - set(buckets.of_partitions(partitions(given))[0])
+    assert not different(partitions(given), partitions(given[:0])) - set(buckets.of_partitions(partitions(given)))
 
 
 def test_only_dynamic_configs_of_one_broker_are_its_own():
     entities = [entity for entity in realistic.entities() if entity.kind != "partition"]
-    found, digests = buckets.of_entities(entities)
+    found = buckets.of_entities(entities).tolist()
     own = [entity.key for entity, bucket in zip(entities, found) if bucket == buckets.OWN]
     assert own and all(key.startswith('["broker","') for key in own)
     for number in range(len(entities)):
-        _found, others = buckets.of_entities(entities[:number] + entities[number + 1 :])
-        assert set(buckets.unlike(others, digests)) == {found[number], buckets.OWN}
+        others = digests_of(entities[:number] + entities[number + 1 :])
+        assert set(buckets.unlike(others, digests_of(entities))) == {found[number], buckets.OWN}
 
 
 class OneView:
