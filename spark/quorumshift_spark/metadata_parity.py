@@ -24,8 +24,7 @@ import time
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running, warm_up
 from quorumshift_spark import job as jobs
@@ -40,7 +39,6 @@ from quorumshift_spark.views.source import error_line
 JOB = "metadata_parity"
 ENTITIES = "entities.parquet"
 _ROWS = "rows"  # in the job's directory: what was read, in Parquet
-_ROWS_A_SLICE = 3_000_000
 _POLL_S = 0.5
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 _LISTED = 1_000_000  # of the keys beyond, how many the tables of differences have: they are some GB then
@@ -118,7 +116,7 @@ class _Run:
             registered = pool.submit(self._of_nodes, rows, read.copies)
             # A few rows cost less than the plan of their query, which is made beside that of the comparison
             writing = (
-                pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
+                pool.submit(self._write_entities, read, readings, registered) if parity.are_few(readings) else None
             )
             with running.timed(self.result, "compare"):
                 unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies, read.files)
@@ -129,7 +127,7 @@ class _Run:
                 self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
                 self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
-                    self._keep(writing.result() if writing else self._write_entities(rows, readings, registered), read)
+                    self._keep(writing.result() if writing else self._write_entities(read, readings, registered), read)
                 elif writing and not writing.exception():
                     _discard(writing.result()[0])
 
@@ -321,12 +319,11 @@ class _Run:
     # --- output ---
 
     def _write_entities(
-        self, rows: DataFrame, readings: Mapping[str, parity.Reading], registered: concurrent.futures.Future
+        self, read: parity.Read, readings: Mapping[str, parity.Reading], registered: concurrent.futures.Future
     ) -> Tuple[str, int]:
         """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline, if
         this one passes. Return the file's path and its number of entities."""
         names = [name for name in self.views if name in (rules.ZOOKEEPER, rules.LOG)]
-        kept = rows.filter(F.col("view").isin(*names) & (F.col("kind") != ""))
         count = sum(sum(readings[name].read.values()) for name in names)
         about = {
             "cluster_id": self.job.cluster_id,
@@ -344,17 +341,10 @@ class _Run:
             ),
         }
         path = os.path.join(self.job.output, ENTITIES)
-        slices = count // _ROWS_A_SLICE + 1
-        texts = F.when(
-            F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
-        )
-        kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
         written = baseline.BaselineWriter(path, about, self.job.digest_key)
         with running.described(f"{JOB}: baseline"), written as writer:
-            for number in range(slices):
-                ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
-                part = kept.filter(ids == number) if slices > 1 else kept
-                writer.write(part.toArrow())
+            for table in read.tables(names, count):
+                writer.write(baseline.of_rows(table))
         return path, count
 
     def _evaluate(
@@ -467,11 +457,6 @@ def _entry(entry: checking.Entry, differences: Sequence[Difference]) -> Dict[str
     """Return an outcome as result.json lists it."""
     pair = {"kind": entry.key[0], "key": entry.key[1], "left": entry.comparison.left, "right": entry.comparison.right}
     return {**pair, "why": entry.why, "differences": [results.listed(difference) for difference in differences]}
-
-
-def _members():
-    """Return the members of a row's fields as a JSON object. Values are JSON texts, names need no escaping."""
-    return F.transform(F.map_entries("fields"), lambda entry: F.concat(F.lit('"'), entry.key, F.lit('":'), entry.value))
 
 
 def _rows(found: checking.Sorted, own: nodes.Compared) -> Iterator[Dict[str, Any]]:

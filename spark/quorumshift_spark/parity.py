@@ -63,16 +63,39 @@ class Bundle(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: the rows, and their files if executors store them; {view: {part: its last row
+    """What was read: the rows, and (view, path) of their files if executors store them; {view: {part: its last row
     (source.part_summary)}}, {view: what replaces it}, and {view: {kind: rows that arrived}}. `again` returns the views
     that Spark has read again since."""
 
     rows: DataFrame
-    files: List[str]
+    files: List[Tuple[str, str]]
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
     arrived: Dict[str, Dict[str, int]]
     again: Callable[[], List[str]]
+
+    def tables(self, names: Sequence[str], count: int) -> Iterator[pa.Table]:
+        """Yield the `count` rows of these views, some at a time, as source.ROWS."""
+        if not self.files:
+            rows, slices = self.rows.filter(F.col("view").isin(*names)), count // _ROWS_A_SLICE + 1
+            for number in range(slices):
+                yield rows.filter(F.pmod("id", F.lit(slices)) == number).toArrow()
+            return
+        found: List[pa.Table] = []
+        for table in (table for view, path in self.files if view in names for _ids, table in row_groups(path)):
+            found.append(table())
+            if sum(map(len, found)) >= _ROWS_A_SLICE:
+                yield pa.concat_tables(found)
+                found = []
+        if found:
+            yield pa.concat_tables(found)
+
+
+def row_groups(path: str) -> Iterator[Tuple[pa.ChunkedArray, Callable[[], pa.Table]]]:
+    """Yield of each row group of a file with rows its column `id`, and what reads the whole."""
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number, ["id"])["id"], functools.partial(file.read_row_group, number)
 
 
 def read(
@@ -99,7 +122,7 @@ def read(
     rows.read([part for part in given if part.name not in of])
     digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
     rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
-    return Read(rows.all(), rows.files(), rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
+    return Read(rows.all(), rows.files, rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
 
 
 class _RowsRead:
@@ -109,7 +132,7 @@ class _RowsRead:
         self._spark, self._directory, self._ship = spark, directory, ship
         self.parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
         self._frames: List[DataFrame] = []
-        self._files: List[Tuple[str, str]] = []
+        self.files: List[Tuple[str, str]] = []
 
     def read(self, parts: Sequence[source.Part]) -> None:
         if not parts:
@@ -118,7 +141,7 @@ class _RowsRead:
         if self._directory is None:
             self._frames.append(rows.persist(StorageLevel.MEMORY_AND_DISK_2))
         else:
-            self._files += [(part.name, os.path.join(self._directory, source.file_name(part))) for part in parts]
+            self.files += [(part.name, os.path.join(self._directory, source.file_name(part))) for part in parts]
         for row in rows.filter("kind = ''").select("view", "key", "fields").collect():
             self.parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
 
@@ -126,10 +149,7 @@ class _RowsRead:
         """Return the rows, without the last one of each part."""
         if self._directory is None:
             return functools.reduce(DataFrame.unionByName, self._frames).filter("kind != ''")
-        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*self.files())
-
-    def files(self) -> List[str]:
-        return [path for _view, path in self._files]
+        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*(path for _view, path in self.files))
 
     def again(self) -> List[str]:
         """Return the views of which a part was read again: Spark does so where it lost the rows with their executors.
@@ -147,7 +167,7 @@ class _RowsRead:
         if self._directory is None:
             for row in self.all().groupBy("view", "kind").count().collect():
                 found[row.view][row.kind] = row["count"]
-        for view, path in self._files:
+        for view, path in self.files:
             kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
             found[view].update({entry["values"]: entry["counts"] for entry in kinds.to_pylist()})
         return found
@@ -179,6 +199,7 @@ def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     return found
 
 
+_ROWS_A_SLICE = 500_000  # that the driver holds
 _FEW_ROWS = 500_000
 """Below this a plan costs more than its rows: they are kept in memory."""
 
@@ -272,7 +293,7 @@ class Unequal:
         rows: DataFrame,
         bundles: Sequence[Bundle],
         copies: Mapping[str, Copy] | None = None,
-        files: Sequence[str] = (),
+        files: Sequence[Tuple[str, str]] = (),
     ) -> None:
         self._copies, self._files = copies or {}, files
         self._rows = rows
@@ -312,13 +333,13 @@ class Unequal:
         Spark would convert each row of the row groups."""
         if not self._files:
             return self._of(self._rows, ids).collect()
-        found, wanted = [], pa.array(ids, pa.int64())
-        for path in self._files:
-            with pq.ParquetFile(path) as file:
-                for number in range(file.num_row_groups):
-                    is_wanted = pc.is_in(file.read_row_group(number, ["id"])["id"], wanted)
-                    if pc.any(is_wanted).as_py():
-                        found += file.read_row_group(number).filter(is_wanted).to_pylist()
+        wanted = pa.array(ids, pa.int64())
+        found: List[Dict[str, Any]] = []
+        for _view, path in self._files:
+            for of_group, table in row_groups(path):
+                is_wanted = pc.is_in(of_group, wanted)
+                if pc.any(is_wanted).as_py():
+                    found += table().filter(is_wanted).to_pylist()
         return [Row(**row) for row in found]
 
     def _of(self, rows, ids):

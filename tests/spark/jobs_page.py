@@ -38,8 +38,7 @@ STEPS: dict[str, dict[str, str]] = {
         "compare": "rows are grouped by key; only hashes of values are exchanged",
         "recheck": "the driver gets the entities of unequal keys, and reads these keys again",
         "nodes": "the registered brokers and the settings of nodes; beside the comparison",
-        "baseline": "the entities become the next gate's baseline; beside the comparison if they are few",
-        "write": "the driver counts, and writes the tables of differences, result and report",
+        "write": "the driver counts, and writes the tables of differences, result, report and the next gate's baseline",
     },
     data_fingerprint.JOB: {
         "read_baseline": "the driver opens the baseline's files",

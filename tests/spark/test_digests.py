@@ -231,8 +231,8 @@ def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, tmp_path, 
     full, short = parity.Unequal(every_row, bundles), parity.Unequal(some_rows, bundles, copies)
     assert full.ids and (short.ids, short.equal) == (full.ids, full.equal)
     assert short.entities(short.ids) == full.entities(full.ids)
-    files = [str(tmp_path / f"{number}.parquet") for number in range(len(without))]
-    for file, batch in zip(files, without):
+    files = [(view, str(tmp_path / f"{view}.parquet")) for view in reversed(of)]
+    for (_view, file), batch in zip(files, without):
         pq.write_table(pa.Table.from_batches([batch]), file, row_group_size=20)
     of_files = parity.Unequal(some_rows, bundles, copies, files)
     assert of_files.entities(short.ids) == full.entities(full.ids), "the driver finds in the files what Spark finds"

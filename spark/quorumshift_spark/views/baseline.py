@@ -17,7 +17,7 @@ import hashlib
 import hmac
 import json
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,6 +74,18 @@ class BaselineWriter:
             os.replace(self._path + ".part", self._path)
         else:
             os.unlink(self._path + ".part")
+
+
+def of_rows(table: pa.Table) -> pa.Table:
+    """Return rows of views.source as rows of SCHEMA."""
+    texts = [None if fields is None else _text(fields) for fields in table["fields"].to_pylist()]
+    place = table.schema.get_field_index("fields")
+    return table.set_column(place, "fields", pa.array(texts, pa.string())).select(SCHEMA.names)
+
+
+def _text(fields: Iterable[Tuple[str, str]]) -> str:
+    """Return fields, whose values are JSON texts, as a JSON object."""
+    return "{" + ",".join(sorted(f'"{name}":{value}' for name, value in fields)) + "}"
 
 
 def about(path: str) -> Dict[str, Any]:
