@@ -194,7 +194,7 @@ def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
     found = {name: _reading(read.arrived.get(name, {}), read.parts.get(name, {})) for name in names}
     for name, copy in read.copies.items():
-        if family(name) == rules.LOG:
+        if not copy.own:  # nothing of it was read
             found[name] = found[name]._replace(read=found[copy.of].read, error=found[copy.of].error)
     return found
 

@@ -106,3 +106,20 @@ def test_arrived_rows_are_checked_against_the_counts_of_the_parts(arrived, parts
     assert (reading.error, reading.lost) == (error, lost)
     if error is None and not lost:
         assert (reading.state, reading.read) == ({"zxid": 3}, {"topic": 6})
+
+
+def test_a_view_that_stands_for_another_has_its_own_counts_unless_nothing_of_it_was_read():
+    """A log that lacks a topic must not be counted as the leader's."""
+    names = ["metadata_log", "metadata_log:102", "metadata_log:103"]
+    topics = {"metadata_log": (5, 5), "metadata_log:102": (0, 0), "metadata_log:103": (4, 1)}
+    parts = {
+        name: {0: part(of=1, counts={"topic": count}, kept={"topic": kept})} for name, (count, kept) in topics.items()
+    }
+    copies = {
+        "metadata_log:102": parity.Copy("metadata_log", frozenset()),
+        "metadata_log:103": parity.Copy("metadata_log", frozenset({0, 7})),
+    }
+    arrived = {name: {"topic": kept} for name, (_count, kept) in topics.items()}
+    found = parity.readings(parity.Read(None, [], parts, copies, arrived, None), names)
+    assert [found[name].read["topic"] for name in names] == [5, 5, 4]
+    assert not any(reading.lost or reading.error for reading in found.values())
