@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
+import tarfile
 
 import pyarrow as pa
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
     TYPES,
     Image,
@@ -156,6 +159,16 @@ def test_records_above_a_checkpoint_change_what_it_holds(tmp_path):
     (tmp_path / f"{40:020d}.log").write_bytes(made.batch(40, changes))
     rows = in_order(replayed(tmp_path, 49))
     assert rows == in_order(of_image(tmp_path)) and [row["at"] for row in rows] == [46, 47, 48, 39]
+
+
+def test_the_log_of_a_real_migration(tmp_path):
+    """Kafka wrote it. tests/integration compares metadata_image with the image that Kafka itself loads."""
+    with tarfile.open(pathlib.Path(__file__).parents[1] / "formats/data/metadata_log.tar.xz") as tar:
+        tar.extractall(tmp_path)
+    directory = tmp_path / "__cluster_metadata-0"
+    expected = in_order(of_image(directory))
+    assert in_order(replayed(directory, metadata_summary.summarise(str(directory))["log_end_offset"])) == expected
+    assert len(expected) > 10
 
 
 def test_a_log_without_partitions_has_no_rows(tmp_path):
