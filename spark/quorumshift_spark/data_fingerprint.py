@@ -34,7 +34,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, TypeVar
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark import running
 from quorumshift_spark.fingerprint import compare, coordinators, fetch, plan, store
-from quorumshift_spark.fingerprint.cluster import Cluster, Metadata, chosen, now_ms
+from quorumshift_spark.fingerprint.cluster import Cluster, ClusterError, Metadata, chosen, now_ms
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators
 from quorumshift_spark.fingerprint.data import Data, locked
@@ -53,6 +53,8 @@ from quorumshift_spark.rules import BASELINE, SINCE
 from quorumshift_spark.views.source import error_line
 
 JOB = "data_fingerprint"
+Answer = TypeVar("Answer")
+_PAUSE_S = 1.0
 
 _FINGERPRINT_DEFAULTS: Dict[str, Any] = {
     "topics": ["*"],
@@ -111,6 +113,19 @@ class _Run:
             _evaluate(self, findings)
         except Unfinished as error:
             self.result.update(verdict=results.INCOMPLETE, reasons=[str(error)])
+
+
+def _patient(ask: Callable[[], Answer], seconds: float) -> Answer:
+    """Return the cluster's answer; ask again for so long. While a broker restarts, its partitions have no leader.
+    Raises ClusterError."""
+    over = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except ClusterError:
+            if time.monotonic() >= over:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def _identity(job: jobs.Job) -> Dict[str, Any]:
@@ -209,8 +224,8 @@ def _fingerprint(run_state: _Run) -> tuple[Findings, Fingerprint]:
                     data,
                     wanted,
                     states,
-                    lambda: cluster.metadata().leaders(),
-                    cluster.log_starts,
+                    lambda: _patient(cluster.metadata, bounds.request_timeout_s).leaders(),
+                    lambda tps: _patient(lambda: cluster.log_starts(tps), bounds.request_timeout_s),
                     security.with_content(),  # executors may lack these files
                     bounds.request_timeout_s,
                     late,
@@ -221,7 +236,8 @@ def _fingerprint(run_state: _Run) -> tuple[Findings, Fingerprint]:
                 data.refresh()
                 raise Unfinished(_unfinished(wanted, data.left(wanted), bounds)) from error
         with run_state.stage("compare_chunks", CLUSTER):
-            starts = cluster.log_starts(states)  # retention may have moved them during the scan
+            # Retention may have moved them during the scan
+            starts = _patient(lambda: cluster.log_starts(states), bounds.request_timeout_s)
             states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
             ids = {name: topic.id for name, topic in found.topics.items()}
             sampled = {**(was.samples if was else {}), **sampled}

@@ -228,12 +228,14 @@ def finished(run, process):
 
 
 def same(result):
-    """Return what two results have in common. Each session of the job itself raises ZooKeeper's zxid."""
+    """Return what two results have in common. Each session of the job itself raises ZooKeeper's zxid, and the running
+    controller writes to /migration how far it has mirrored the log."""
     kept = {name: value for name, value in result.items() if name not in TIMES}
     for view in kept["views"].values():
         view.pop("seconds")
         for name in ("zxid", "time_ms", "pace"):
             view["state"].pop(name, None)
+        (view["state"].get("controller") or {}).pop("mirrored", None)
     return json.loads(json.dumps(kept, sort_keys=True))
 
 

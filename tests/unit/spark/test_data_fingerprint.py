@@ -155,3 +155,20 @@ def test_a_file_that_is_no_job_is_rejected(
     path.chmod(0o640)
     assert data_fingerprint.main(["--input", str(path)]) == 2
     assert "chmod 600" in capsys.readouterr().err
+
+
+def test_a_cluster_without_leaders_is_asked_again_for_so_long(monkeypatch):
+    monkeypatch.setattr(data_fingerprint, "_PAUSE_S", 0.01)
+    answers = iter([ClusterError("no leaders"), ClusterError("no leaders"), 7])
+
+    def ask():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert data_fingerprint._patient(ask, 30) == 7
+    answers = iter([ClusterError("no leaders")] * 2)
+    with pytest.raises(ClusterError):
+        data_fingerprint._patient(ask, 0)
+    assert len([*answers]) == 1
