@@ -288,10 +288,15 @@ class Cluster:
         if not specs:
             return {}
         futures = self._admin.list_offsets(specs, isolation_level=isolation, request_timeout=self._seconds)
-        return {
-            (tp.topic, tp.partition): self._result(f"offsets of {tp.topic}-{tp.partition}", future).offset
-            for tp, future in futures.items()
-        }
+        try:
+            return {
+                (tp.topic, tp.partition): self._result(f"offsets of {tp.topic}-{tp.partition}", future).offset
+                for tp, future in futures.items()
+            }
+        except ClusterError:
+            # librdkafka sends the leaders' epochs that it has known for minutes; a new client asks for them
+            self._admin = AdminClient(self._settings)
+            raise
 
     def _result(self, what: str, future: Any) -> Any:
         try:
