@@ -335,7 +335,7 @@ class DataFingerprint(Job):
     BASELINE = ("fingerprint.json",)
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
-        views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
+        views: dict[str, Any] = {"cluster": {"bootstrap_servers": ",".join(args["bootstrap_servers"])}}
         there = self.baseline(input_dir)
         if there:
             views["baseline"] = {"path": there}

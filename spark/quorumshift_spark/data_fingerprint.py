@@ -81,8 +81,11 @@ class _Run:
     def __init__(self, job: jobs.Job, result: Dict[str, Any]) -> None:
         self.job, self.result, self.views, self.bounds = job, result, job.view_options, job.bounds
         self.settings = _settings(job.own["fingerprint"] or {})
-        if not (self.views.get(CLUSTER) or {}).get("bootstrap_servers"):
-            raise jobs.JobError(f"'views.{CLUSTER}.bootstrap_servers' is missing (QS-VERIFY-004)")
+        servers = (self.views.get(CLUSTER) or {}).get("bootstrap_servers")
+        if not servers or not isinstance(servers, str):
+            raise jobs.JobError(
+                f"'views.{CLUSTER}.bootstrap_servers' is {servers!r}, not text as 'host:port,...' (QS-VERIFY-004)"
+            )
 
     @contextmanager
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:

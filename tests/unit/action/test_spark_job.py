@@ -425,3 +425,11 @@ def test_executors_write_the_records_hashes_where_the_next_job_finds_them(spark,
     spark.run("spark_job", {"name": "data_fingerprint", "gate": "before_controllers", "seen": SEEN}, result("differ"))
     (asked,) = spark.asked
     assert asked["job"]["store"].endswith(ends.format(asked["job"]["cluster_id"]))
+
+
+@pytest.mark.parametrize("given", ["b1:9092,b2:9092", ["b1:9092", "b2:9092"]])
+def test_the_record_job_gets_the_brokers_as_text_however_the_inventory_has_them(spark, given):
+    spark.variables.update(quorumshift_bootstrap_servers=given, quorumshift_spark_timeout_s=900)
+    spark.run("spark_job", {"name": "data_fingerprint", "gate": "before_controllers", "seen": SEEN}, result("differ"))
+    (asked,) = spark.asked
+    assert asked["job"]["views"]["cluster"]["bootstrap_servers"] == "b1:9092,b2:9092"

@@ -130,9 +130,11 @@ def test_invalid_settings_are_an_error(tmp_path: pathlib.Path, log: Log, fingerp
     assert result["verdict"] == "error" and message in result["reasons"][0] and log.asked == 0
 
 
-def test_a_job_without_servers_is_an_error(tmp_path: pathlib.Path, log: Log) -> None:
-    result = run(tmp_path, "nowhere", views={"cluster": {}})
-    assert result["reasons"] == ["'views.cluster.bootstrap_servers' is missing (QS-VERIFY-004)"]
+@pytest.mark.parametrize("servers", [None, "", ["h:1"]])
+def test_a_job_without_servers_as_text_is_an_error(tmp_path: pathlib.Path, log: Log, servers: Any) -> None:
+    result = run(tmp_path, "nowhere", views={"cluster": {"bootstrap_servers": servers}})
+    said = f"'views.cluster.bootstrap_servers' is {servers!r}, not text as 'host:port,...' (QS-VERIFY-004)"
+    assert result["reasons"] == [said] and log.asked == 0
 
 
 @pytest.mark.parametrize(
