@@ -115,7 +115,10 @@ def main():
         except (ZooKeeperError, topics.KafkaException) as error:  # no answer is a bad sample, and kept as one
             sample = soak.Sample(time.time(), phase.UNKNOWN, [f"{error_text(error)} (QS-CONNECT-001)"])
             result = {"sample": sample._asdict(), "keep": True, "soaked_s": None, "left_s": None, "metrics": ""}
-            return {**result, "news": soak.news(kept_histories(module), sample, None)}
+            return {
+                **result,
+                "news": soak.news(soak.find_histories(module.nodes, module.params["cluster_id"]), sample, None),
+            }
         detected = phase.detect(facts)
         problems = find_problems(module, facts, detected)
         sample = soak.Sample(facts["time"], detected.phase, problems)
@@ -128,18 +131,11 @@ def main():
             "keep": detected.phase in RECORDED,
             "soaked_s": soaked_s,
             "left_s": left_s,
-            "news": soak.news(gates.soak_histories(facts), sample, left_s),
+            "news": soak.news(soak.find_histories(facts["nodes"], phase.cluster_id(facts)), sample, left_s),
             "metrics": metrics.render(facts, detected, sample, left_s),
         }
 
     module.run(work)
-
-
-def kept_histories(module):
-    """Return the histories of the run's cluster, where the cluster itself does not answer."""
-    return {
-        host: (node.get("soak") or {}).get(module.params["cluster_id"]) or {} for host, node in module.nodes.items()
-    }
 
 
 def find_problems(module, facts, detected):

@@ -10,9 +10,8 @@ finding holds.
 
 from __future__ import annotations
 
-import traceback
 from types import MappingProxyType
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import (
@@ -29,9 +28,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit
     process_of,
     version_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import run_check
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted as accepted_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
+
+_ARTIFACTS = "upgrade_audit.json of the run directory, which holds no secret"
 
 
 class Check(NamedTuple):
@@ -57,7 +59,7 @@ def run(facts: Facts, target: str = "", accepted: Mapping[str, str] = MappingPro
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for check in CHECKS:
         for build in targets:
-            for finding in _findings(check, facts, build):
+            for finding in run_check(check.find, facts, build, artifacts=_ARTIFACTS):
                 severity = "warns" if finding.warns else check.severity
                 seen = message_ids.strip_ids(finding.seen)
                 reason = accepted.get(check.id) if check.acceptable or severity == "warns" else None
@@ -181,20 +183,6 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
             "nothing: what was not read may have messages of an old format",
             warns=True,
         )
-
-
-def _findings(check: Check, facts: Facts, target: str) -> Sequence[Finding]:
-    try:
-        return list(check.find(facts, target))
-    except Exception as error:  # the other checks run even if one fails on unexpected facts
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{type(error).__name__} {error} ({frame.name}, line {frame.lineno})"
-        return [
-            Finding(
-                f"the check failed: {where}",
-                "report it with upgrade_audit.json of the run directory, which holds no secret",
-            )
-        ]
 
 
 CHECKS = (

@@ -398,7 +398,7 @@ def finalize_troubles(
 
 def measure_soak(facts: ClusterFacts, gap_s: float | None, sample: soak.Sample | None = None) -> soak.Sound:
     """Return since when the soak is sound, by the samples that hosts keep of this cluster, and the one taken now."""
-    histories = soak_histories(facts)
+    histories = soak.find_histories(facts["nodes"], phase.cluster_id(facts))
     if sample:
         kept = histories or {"": {}}
         histories = {
@@ -406,13 +406,6 @@ def measure_soak(facts: ClusterFacts, gap_s: float | None, sample: soak.Sample |
             for host, history in kept.items()
         }
     return soak.measure(histories, facts["time"], gap_s)
-
-
-def soak_histories(facts: ClusterFacts) -> dict[str, soak.History]:
-    """Return, by host, the history of the soak that it keeps of this cluster."""
-    cluster_id = phase.cluster_id(facts) or ""
-    kept = {host: (node.get("soak") or {}).get(cluster_id) for host, node in facts["nodes"].items()}
-    return {host: history for host, history in kept.items() if history}
 
 
 def soaked_s(facts: ClusterFacts) -> float:

@@ -11,7 +11,7 @@ has a copy of every sample that reached it.
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import durations
@@ -55,6 +55,12 @@ def parse_soak(length: str | float, gap: str | float) -> tuple[float, float | No
         return soak_s, durations.parse_duration(gap) if gap != "" else None
     except ValueError as error:
         raise ValueError(f"quorumshift_soak_gap: {error}") from None
+
+
+def find_histories(nodes: Mapping[str, Mapping[str, Any]], cluster_id: str | None) -> Dict[str, History]:
+    """Return, by host, the history of the soak that it keeps of a cluster."""
+    kept = {host: (node.get("soak") or {}).get(cluster_id or "") for host, node in nodes.items()}
+    return {host: history for host, history in kept.items() if history}
 
 
 def add(history: History | None, sample: Sample, gap_s: float | None) -> History:
@@ -123,8 +129,7 @@ def news(histories: Mapping[str, History], sample: Sample, left_s: float | None)
     last = max(episodes, key=lambda episode: episode["to"], default=None)
     found = []
     if sample.problems and (not last or list(last["problems"]) != list(sample.problems)):
-        more = f" and {len(sample.problems) - 1} more" if len(sample.problems) > 1 else ""
-        found.append({"event": "sample_bad", "text": f"{sample.problems[0]}{more}"})
+        found.append({"event": "sample_bad", "text": _first_of(sample.problems)})
     if not sample.problems and last and last["problems"]:
         found.append({"event": "sample_good", "text": "the cluster is as it must be again; the soak counts from here"})
     if left_s is not None and left_s <= 0 and (not last or last["to"] < sample.at + left_s):
@@ -153,9 +158,12 @@ def _is_bad(episode: Mapping[str, Any]) -> bool:
 def _explain(episode: Mapping[str, Any]) -> str:
     """Return what was wrong in an episode, as a sentence without its full stop."""
     problems = episode["problems"] or [f"the phase was {episode['phase']}"]
-    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
     between = f" to {_clock(episode['to'])}" if episode["samples"] > 1 else ""
-    return f"from {_clock(episode['from'])}{between}: {problems[0]}{more}"
+    return f"from {_clock(episode['from'])}{between}: {_first_of(problems)}"
+
+
+def _first_of(problems: Sequence[str]) -> str:
+    return f"{problems[0]} and {len(problems) - 1} more" if len(problems) > 1 else problems[0]
 
 
 def _clock(seconds: float) -> str:

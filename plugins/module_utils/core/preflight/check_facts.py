@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import traceback
 from types import MappingProxyType
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     ClusterFacts,
     MetadataLog,
@@ -108,3 +110,16 @@ def group_by_value(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
     for host, value in sorted(values.items()):
         hosts.setdefault(value, []).append(host)
     return {tuple(names): value for value, names in hosts.items()}
+
+
+def run_check(find: Callable[..., Iterable[Finding]], *facts: Any, artifacts: str) -> list[Finding]:
+    """Return what a check finds, or that it failed: the other checks run even if one fails on unexpected facts.
+
+    `artifacts`: what to report it with, of the run directory.
+    """
+    try:
+        return list(find(*facts))
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.name}, line {frame.lineno}"
+        return [Finding(f"the check failed: {type(error).__name__} {error} ({where})", f"report it with {artifacts}")]

@@ -9,7 +9,6 @@ severity and source.
 
 from __future__ import annotations
 
-import traceback
 from types import MappingProxyType
 from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
@@ -27,8 +26,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight i
     spark,
     zookeeper,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, run_check
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
+
+_ARTIFACTS = "preflight.json and the newest facts-*.json of the run directory, which hold no secret"
 
 
 class Check(NamedTuple):
@@ -52,7 +53,7 @@ def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = Mapp
     """
     findings = []
     for check in CHECKS if before_copy else ALWAYS:
-        for finding in _findings(check, facts):
+        for finding in run_check(check.find, facts, artifacts=_ARTIFACTS):
             severity = "warns" if finding.warns else check.severity
             common = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
             reason = waived.get(check.id) if severity == "warns" else None
@@ -70,19 +71,6 @@ def ids_with_facts(facts: Facts) -> list[str]:
     if facts.zookeeper_files is None:
         without += ("zookeeper_files",)
     return [check.id for check in CHECKS if check.name not in without]
-
-
-def _findings(check: Check, facts: Facts) -> list[Finding]:
-    try:
-        return list(check.find(facts))
-    except Exception as error:  # the other checks run even if one fails on unexpected facts
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return [
-            Finding(
-                f"the check failed: {type(error).__name__} {error} ({frame.name}, line {frame.lineno})",
-                "report it with preflight.json and the newest facts-*.json of the run directory, which hold no secret",
-            )
-        ]
 
 
 def check_waivers(waived: Mapping[str, str]) -> list[str]:

@@ -53,15 +53,21 @@ def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     zookeeper = facts["zookeeper"]
     if not zookeeper.get("reached"):
         return [f"ZooKeeper could not be read: {zookeeper.get('error')} (QS-PHASE-001)"]
-    mirrored = (zookeeper.get("migration") or {}).get("kraft_metadata_offset")
-    quorum = facts.get("quorum") or {}
-    if detected.phase not in (phase.HYBRID, phase.DUAL_WRITE) or mirrored is None or not quorum.get("reached"):
-        return []
-    behind = quorum["high_watermark"] - 1 - mirrored
-    if behind <= LAG:
+    behind = measure_behind(facts, detected)
+    if behind is None or behind <= LAG:
         return []
     seen = f"ZooKeeper is {behind} offsets behind the quorum, so a rollback would lose these changes (QS-ROLLBACK-003)"
     return [advice.sentences(seen, suggest_writes(facts))]
+
+
+def measure_behind(facts: ClusterFacts, detected: phase.PhaseResult) -> int | None:
+    """Return how many offsets ZooKeeper is behind the quorum; None where controllers do not write to it, or it is not
+    known."""
+    quorum, migration = facts.get("quorum") or {}, facts["zookeeper"].get("migration") or {}
+    mirrored = migration.get("kraft_metadata_offset")
+    if detected.phase not in (phase.HYBRID, phase.DUAL_WRITE) or mirrored is None or not quorum.get("reached"):
+        return None
+    return max(0, quorum["high_watermark"] - 1 - mirrored)
 
 
 def suggest_writes(facts: ClusterFacts) -> str:

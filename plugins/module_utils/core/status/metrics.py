@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import soak
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, soak
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback, rollback_readiness
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
@@ -37,10 +37,11 @@ def _metrics(facts, detected, sample, left_s):
     yield Metric("sample_timestamp_seconds", "When the sample was taken.", [({}, sample.at)])
     yield Metric("phase", "1 for the phase of the migration.", [({"phase": detected.phase}, 1)])
     yield Metric("problems", "How many reasons keep the next gate closed.", [({}, len(sample.problems))])
-    started = max((_started_at(node) for node in facts["nodes"].values()), default=0)
+    started = facts["time"] - gates.soaked_s(facts)  # 0 where no start could be read
     yield Metric("last_start_timestamp_seconds", "When the last node started.", [({}, started)] if started else [])
     yield Metric("soak_left_seconds", "How long the soak still takes; negative once it is over.", _known(left_s))
-    yield Metric("mirrored_lag_offsets", "How far ZooKeeper is behind the quorum.", _known(_behind(facts, detected)))
+    behind = rollback_readiness.measure_behind(facts, detected)
+    yield Metric("mirrored_lag_offsets", "How far ZooKeeper is behind the quorum.", _known(behind))
     yield Metric(
         "node_lag_offsets",
         "How far a node is behind the quorum's metadata log.",
@@ -59,18 +60,6 @@ def _metrics(facts, detected, sample, left_s):
 
 def _known(value):
     return [] if value is None else [({}, value)]
-
-
-def _started_at(node):
-    return (node.get("service") or {}).get("started_at") or 0
-
-
-def _behind(facts, detected):
-    quorum, zookeeper = facts.get("quorum") or {}, facts["zookeeper"]
-    mirrored = (zookeeper.get("migration") or {}).get("kraft_metadata_offset")
-    if detected.phase not in (phase.HYBRID, phase.DUAL_WRITE) or mirrored is None or not quorum.get("reached"):
-        return None
-    return max(0, quorum["high_watermark"] - 1 - mirrored)
 
 
 def _node(host, line):

@@ -100,7 +100,7 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float, g
         to_start = phase.find_startable(facts, detected.phase)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
-    histories = gates.soak_histories(facts)
+    histories = soak.find_histories(facts["nodes"], phase.cluster_id(facts))
     sound = gates.measure_soak(facts, gap_s)
     left_s = soak_s - min(gates.soaked_s(facts), facts["time"] - sound.since)
     watch = (*_WATCH, _describe_samples(sound, bool(histories)))
