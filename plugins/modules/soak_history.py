@@ -75,8 +75,8 @@ def main():
             history = host_state.read_json(path)
             if (history or {}).get("error"):
                 module.fail_json(
-                    msg=f"the history of the soak is not JSON: {history['error']}. What it had is lost, unless the other "
-                    f"host kept it. Remove it: rm {shlex.quote(path)} (QS-GATE-013)"
+                    msg=f"the history of the soak is not JSON: {history['error']}. What it had is lost, unless the "
+                    f"other host kept it. Remove it: rm {shlex.quote(path)} (QS-GATE-013)"
                 )
             history = soak.add(history, soak.Sample(**given["sample"]), gap_s)
             if not module.check_mode:

@@ -253,14 +253,15 @@ def _fingerprint(run_state: _Run) -> tuple[Findings, Fingerprint]:
             )
             context = Context(log_ends, settings["purged_topics"], unread, gone, read_ms=now_ms())
             both = compare.both(was, current, context, sizes)
-            contents = data.contents(places, both)
+            with data.intact():
+                contents = data.contents(places, both)
         with run_state.stage("compare_keys", CLUSTER):
             both = {tp: of for tp, of in both.items() if tp[0] not in coordinators.INTERNAL}
             number = sum(content.keys + content.old_keys for tp, content in contents.items() if tp in both)
             records = {record: entry.partition for entry in gone for record in (*entry.records, *entry.of_group)}
-            context = context._replace(
-                contents=contents, tallies=data.tallies(places, both, number), newest=data.newest(places, records)
-            )
+            with data.intact():
+                tallies, newest = data.tallies(places, both, number), data.newest(places, records)
+            context = context._replace(contents=contents, tallies=tallies, newest=newest)
         with run_state.stage("compare", CLUSTER) as view:
             counted = {"shares": compare.shares(current, contents), "sizes": compare.sizes(current, contents)}
             current = current._replace(**counted)

@@ -151,7 +151,8 @@ def test_a_baseline_of_another_cluster_or_without_its_files_is_an_error(tmp_path
     assert run(tmp_path, "gone", "first")["reasons"] == damaged["reasons"]
 
 
-def test_a_page_of_the_baseline_that_was_changed_is_no_pass(tmp_path: pathlib.Path, log: Log) -> None:
+@pytest.mark.parametrize("has_crc", [True, False])
+def test_a_page_of_the_baseline_that_was_changed_is_no_pass(tmp_path: pathlib.Path, log: Log, has_crc: bool) -> None:
     run(tmp_path, "first")
     for file in (tmp_path / "store").glob("*/part-*.parquet"):
         content, group = bytearray(file.read_bytes()), pq.read_metadata(file).row_group(0)
@@ -160,9 +161,11 @@ def test_a_page_of_the_baseline_that_was_changed_is_no_pass(tmp_path: pathlib.Pa
         ]
         content[column.data_page_offset + column.total_compressed_size - 1] ^= 1  # the size is the same
         file.write_bytes(content)
-        file.with_name(f".{file.name}.crc").unlink()  # Hadoop's, of local files
+        if not has_crc:
+            file.with_name(f".{file.name}.crc").unlink()  # Hadoop's, of local files
     changed = run(tmp_path, "changed", "first")
     assert changed["verdict"] == "error", changed["differences"]
+    assert "is damaged: its checksum is another one" in changed["reasons"][0], changed["reasons"]
 
 
 def test_the_store_has_the_baseline_and_nothing_else(tmp_path: pathlib.Path, log: Log) -> None:

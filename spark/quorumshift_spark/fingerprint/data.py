@@ -87,8 +87,7 @@ class Data:
             if wrong:
                 raise DataError(
                     f"{self._store}/{was.data.directory}/{wrong[0]}, a file of the baseline's records, is missing or "
-                    "has another size. Give back this directory. Or start a new baseline: delete fingerprint.json of "
-                    "the baseline (QS-VERIFY-005)"
+                    f"has another size. {_PUT_BACK}"
                 )
         mine, begun = hashlib.sha256(json.dumps(dict(of), sort_keys=True).encode()).hexdigest()[:16], None
         baseline = was.data.directory if was else None
@@ -158,6 +157,19 @@ class Data:
         else:
             self._remove(self.directory)
         return compare.Data(self.directory, files)
+
+    @contextlib.contextmanager
+    def intact(self) -> Iterator[None]:
+        """Raise DataError if a file that the block reads has another checksum: another run would not help."""
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            if not _DAMAGED.search(str(error)):
+                raise
+            raise DataError(
+                f"a file in {self._store} is damaged: its checksum is another one. spark.log beside the report names "
+                f"it. {_PUT_BACK}"
+            ) from error
 
     # Comparisons ---------------------------------------------------------------------------------------------------
 
@@ -292,6 +304,12 @@ class Data:
         self._file_system.delete(self._path(name), True)
 
 
+_PUT_BACK = (
+    "Put back the directory of the baseline's records. Or start a new baseline: delete fingerprint.json of the "
+    "baseline (QS-VERIFY-005)"
+)
+# Hadoop's checksum of a local file, Parquet's of a page, and a file that was cut at its end
+_DAMAGED = re.compile("ChecksumException|ParquetDecodingException|could not verify page|is not a Parquet file")
 _LOST = "{}: not all rows of {} are there: the files were changed during the job. Run the playbook again"
 
 
