@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from typing import Any, Dict, Mapping
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import installation, node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
@@ -21,7 +21,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_r
 
 _NEW = ".quorumshift"
 _START = "bin/kafka-server-start.sh"
-_JAVA = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 def read(home: str, to: str, service_name: str, config_file: str = "", hook: str = "") -> Dict[str, Any]:
@@ -57,7 +56,7 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
         "running": running._asdict() if running else None,
         "hook": {"path": hook, "runs": os.path.isfile(hook) and os.access(hook, os.X_OK)} if hook else None,
         "active": bool(found["active"]),
-        "java": _java(node.find_process(found["main_pid"])[0]),
+        "java": releases.java_release(installation.java_version(node.find_process(found["main_pid"])[0]) or ""),
     }
 
 
@@ -169,14 +168,3 @@ def require(service_name: str, home: str, version: str) -> None:
             f"{service_name} runs Kafka {found}, though {home} leads to {version}: its unit does not start Kafka from "
             f"{home}. Correct the unit, or quorumshift_kafka_home (QS-RESTART-005)"
         )
-
-
-def _java(pid: int) -> int | None:
-    """Return the major version of a process's Java, by the file `release` of its JDK or JRE."""
-    try:
-        binary = os.readlink(f"/proc/{pid}/exe")
-        with open(os.path.join(os.path.dirname(os.path.dirname(binary)), "release"), encoding="utf-8") as stream:
-            found = _JAVA.search(stream.read())
-    except (OSError, ValueError):
-        return None
-    return int(found.group(1)) if found else None

@@ -32,6 +32,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted as accepted_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 _ARTIFACTS = "upgrade_audit.json of the run directory, which holds no secret"
 
@@ -99,15 +100,39 @@ def check_accepted(accepted: Mapping[str, str]) -> list[str]:
     return troubles + [f"{name} has no reason" for name in sorted(accepted) if not str(accepted[name] or "").strip()]
 
 
-def not_known(facts: Facts, target: str) -> Iterable[Finding]:
-    """Yield what could not be read, and so is no evidence that nothing stops the release."""
-    del target
-    # In ZooKeeper mode, controllers are restarted by no upgrade, and need not run yet
-    nodes = {
+def ids_with_facts(facts: Facts, target: str) -> list[str]:
+    """Return the ids of the checks that had all facts of their subject: of these alone, no finding is a good answer."""
+    hosts = [facts.hosts.get(host) or {} for host in _audited(facts)]
+    processes_seen = all(host.get("process") for host in hosts)
+    files_read = all((node.get("file") or {}).get("properties") for node in _audited(facts).values())
+    formats_read = not any((host.get("formats") or {}).get("why") for host in hosts)
+    has_facts = {
+        **dict.fromkeys(("values", "classes", "keys"), files_read),
+        **dict.fromkeys(("allowed_urls", "log4j", "mirror_maker"), processes_seen),
+        "java": processes_seen and all(host["process"].get("java") for host in hosts),
+        **dict.fromkeys(("formats", "formatted"), processes_seen and formats_read),
+        **dict.fromkeys(("topic_values", "topic_keys"), facts.topics is not None),
+        "dynamic": not facts.unread_brokers and facts.topics is not None,
+        **dict.fromkeys(("levels", "min_isr", "kraft_version", "registered"), facts.features is not None),
+        "zookeeper": facts.in_zookeeper_mode is not None,
+        "clients": not any(clients.unknown(facts, target)),
+    }
+    return [check.id for check in CHECKS if has_facts.get(check.name, True)]
+
+
+def _audited(facts: Facts) -> dict[str, NodeFacts]:
+    """Return the nodes that are audited. In ZooKeeper mode no upgrade restarts controllers, and they need not run."""
+    return {
         host: node
         for host, node in facts.nodes.items()
         if not (facts.in_zookeeper_mode and host in facts.controllers and not process_of(facts, host))
     }
+
+
+def not_known(facts: Facts, target: str) -> Iterable[Finding]:
+    """Yield what could not be read, and so is no evidence that nothing stops the release."""
+    del target
+    nodes = _audited(facts)
     missing = {
         host: str(read.get("why") or "the host was not read")
         for host in nodes
@@ -130,7 +155,8 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
     }
     for hosts, _true in grouped(silent):
         yield Finding(
-            f"the Java of {hosts} could not be seen", "become root there: it is in the file release of its directory"
+            f"the Java of {hosts} could not be seen",
+            "become root there: it is in the file release of its directory",
         )
     unread = {
         host: str((node.get("file") or {}).get("error") or "it does not exist")

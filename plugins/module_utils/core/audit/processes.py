@@ -44,7 +44,7 @@ def java(facts: Facts, target: str) -> Iterable[Finding]:
     release = releases.parse_release(target)
     found = {}
     for host in facts.nodes:
-        running = java_release(process_of(facts, host).get("java") or "")
+        running = releases.java_release(process_of(facts, host).get("java") or "")
         why = upgrade.explain_java(running, release) if release else ""
         if why:
             found[host] = running, why
@@ -54,12 +54,6 @@ def java(facts: Facts, target: str) -> Iterable[Finding]:
             "install it, and set JAVA_HOME in the unit, as with systemctl edit, and in every hook that calls Kafka's "
             "tools",
         )
-
-
-def java_release(version: str) -> int | None:
-    """Return the release of a Java version, 8 of 1.8.0_412 and 17 of 17.0.15; None if it is not known."""
-    match = re.match(r"(?:1\.)?(\d+)", version)
-    return int(match[1]) if match else None
 
 
 def log4j(facts: Facts, target: str) -> Iterable[Finding]:

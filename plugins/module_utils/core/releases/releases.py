@@ -67,6 +67,12 @@ def describe_version(version: str) -> str:
     return f"{version} (Kafka {format_release(found)})" if found and _COMMUNITY.fullmatch(version) else version
 
 
+def java_release(version: str) -> int | None:
+    """Return the release of a Java version, 8 of 1.8.0_412 and 17 of 17.0.15; None if it is not known."""
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else None
+
+
 def required_java(found: Tuple[int, int]) -> int | None:
     """Return the release of Java that a broker of this release needs, None if the table does not have the release."""
     known = table.RELEASES.get(found)

@@ -16,10 +16,13 @@ import shutil
 import subprocess
 from typing import Iterable, NamedTuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import as_user
+
 STORAGE = "bin/kafka-storage.sh"  # formats a controller's log directory
 _JARS = ("libs", "share/java/kafka")  # Apache; Confluent's archive, and its packages in /usr
 _JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.+-]*?)\.jar\b")
 _NO_CODE = re.compile(r"-(sources|javadoc|scaladoc|test|test-sources)$")
+_READLINK_S = 10.0
 _JAVA_VERSION = re.compile(r'^JAVA_VERSION="([^"\n]+)"', re.MULTILINE)
 _DELETED = " (deleted)"  # of a file that a process keeps open (proc(5))
 _QUERIES = (("dpkg-query", "-S"), ("rpm", "-qf", "--queryformat", "%{NAME}"))
@@ -63,12 +66,30 @@ def running_version(pid: int, arguments: list[str]) -> str | None:
     return _version(arguments) or _version(_open_files(pid))
 
 
+def find_binary(pid: int) -> str:
+    """Return the path of the program that a process runs. Raises OSError.
+
+    Another user's needs CAP_SYS_PTRACE (proc(5)), which root lacks in a container. Its own user needs nothing.
+    """
+    link = f"/proc/{pid}/exe"
+    try:
+        return os.readlink(link)
+    except PermissionError as error:
+        try:
+            user = pwd.getpwuid(os.stat(f"/proc/{pid}").st_uid).pw_name
+            done = as_user.run(user, ["readlink", link], _READLINK_S)
+        except KeyError:
+            raise error from None
+        if done.code != 0 or not done.output.strip():
+            raise
+        return done.output.strip()
+
+
 def java_version(pid: int) -> str | None:
     """Return the version of the Java that a process runs, by the file `release` of its installation; None if it cannot
     be seen."""
     try:
-        binary = os.readlink(f"/proc/{pid}/exe")
-        release = os.path.join(os.path.dirname(os.path.dirname(binary)), "release")
+        release = os.path.join(os.path.dirname(os.path.dirname(find_binary(pid))), "release")
         with open(release, encoding="utf-8", errors="replace") as stream:
             found = _JAVA_VERSION.search(stream.read(1 << 16))
     except OSError:

@@ -41,7 +41,7 @@ def read(pid: int, arguments: List[str], options: Mapping[str, str], kafka_home:
     if guarded:
         return {"why": f"its JMX port {port} asks for {' and '.join(guarded)}, with which this tool does not log in"}
     try:
-        java = os.readlink(f"/proc/{pid}/exe")
+        java = installation.find_binary(pid)
     except OSError as error:
         return {"why": f"its Java cannot be seen: {error.strerror}"}
     path = _class_path(pid, arguments, kafka_home)

@@ -381,3 +381,31 @@ def test_the_screen_shows_clients_and_no_audit_on_the_way_down():
     text = " ".join(lines)
     assert "22 checks" not in text and f"{len(ids)} checks, {len(ids)} passed" in text
     assert "10.0.0.19: 19" in text and "and 9 more" in text and "unknown : 3" in text
+
+
+UNKNOWN = [
+    (with_host(situation(), "b2", broker_read(**node_read("broker", java=None))), {"java"}),
+    (
+        with_host(situation(), "b2", {"why": "unreachable"}),
+        {"java", "allowed_urls", "log4j", "mirror_maker", "formats", "formatted", "clients"},
+    ),
+    (situation(topics=None, topics_error="denied"), {"topic_values", "topic_keys", "dynamic"}),
+    (situation(unread_brokers={"2": "denied"}), {"dynamic"}),
+    (situation(features=None, features_error="no answer"), {"levels", "min_isr", "kraft_version", "registered"}),
+    (situation(in_zookeeper_mode=None), {"zookeeper"}),
+    (with_host(situation(), "b1", broker_read(metrics={"why": "its JVM has no JMX port (JMX_PORT)"})), {"clients"}),
+]
+
+
+@pytest.mark.parametrize(("facts", "names"), UNKNOWN)
+def test_a_check_without_its_facts_is_none_that_passed(facts, names):
+    """What is missing is a finding that blocks, and no check that needed it counts as passed."""
+    name_of = {check.id: check.name for check in audit.CHECKS}
+    had = {name_of[ident] for ident in audit.ids_with_facts(facts, "4.1.1")}
+    assert {*name_of.values()} - had == names
+    blocking = {finding["id"] for finding in audit.run(facts, "4.1.1") if finding["severity"] == "blocks"}
+    assert blocking & {"QS-AUDIT-010", "QS-AUDIT-011"}
+
+
+def test_all_facts_are_there_by_default():
+    assert len(audit.ids_with_facts(situation(), "4.1.1")) == len(audit.CHECKS)
