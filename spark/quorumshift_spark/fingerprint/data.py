@@ -87,7 +87,7 @@ class Data:
             if wrong:
                 raise DataError(
                     f"{self._store}/{was.data.directory}/{wrong[0]}, a file of the baseline's records, is missing or "
-                    f"has another size. {_PUT_BACK} (QS-VERIFY-005)"
+                    f"has another size. {_RESTORE} (QS-VERIFY-005)"
                 )
         mine, begun = hashlib.sha256(json.dumps(dict(of), sort_keys=True).encode()).hexdigest()[:16], None
         baseline = was.data.directory if was else None
@@ -168,7 +168,7 @@ class Data:
                 raise
             raise DataError(
                 f"a file in {self._store} is damaged: its checksum is another one. spark.log beside the report names "
-                f"it. {_PUT_BACK} (QS-VERIFY-005)"
+                f"it. {_RESTORE} (QS-VERIFY-005)"
             ) from error
 
     # Comparisons ---------------------------------------------------------------------------------------------------
@@ -304,8 +304,8 @@ class Data:
         self._file_system.delete(self._path(name), True)
 
 
-_PUT_BACK = (
-    "Put back the directory of the baseline's records. Or start a new baseline: delete fingerprint.json of the baseline"
+_RESTORE = (
+    "Restore the directory of the baseline's records. Or start a new baseline: delete fingerprint.json of the baseline"
 )
 # Hadoop's checksum of a local file, Parquet's of a page, and a file that was cut at its end
 _DAMAGED = re.compile("ChecksumException|ParquetDecodingException|could not verify page|is not a Parquet file")

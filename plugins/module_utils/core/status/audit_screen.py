@@ -10,6 +10,7 @@ from typing import Any, Mapping
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import audit
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import preflight_screen
 
+_COUNTED = "QS-AUDIT-009"  # the check that had what every broker counts of its clients
 MOST = 10  # clients and addresses that are shown; upgrade_audit.json has all
 
 
@@ -24,15 +25,16 @@ def render(result: Mapping[str, Any], whole: bool) -> list[str]:
     ]
     lines = [f"audit for Kafka {', '.join(targets)}"]
     lines += preflight_screen.table(findings, result["checks"] if whole else [], audit.TITLE)
-    return [*lines, "", *_clients(result["clients"])] if whole else lines
+    return [*lines, "", *_clients(result["clients"], _COUNTED in result["checks"])] if whole else lines
 
 
-def _clients(clients: Mapping[str, Any]) -> list[str]:
+def _clients(clients: Mapping[str, Any], is_known: bool) -> list[str]:
     connected = [
         f"{client['name'] or 'unknown'} {client['software']}: {client['connections']}"
         for client in clients["connected"]
     ]
-    lines = _some("clients by name and version, with their connections", connected)
+    title = "clients by name and version, with their connections"
+    lines = _some(title, connected) if connected or is_known else [f"  {title}: not known"]
     ordered = sorted(clients["addresses"].items(), key=lambda item: (-item[1], item[0]))
     return lines + _some(
         "addresses that are connected to brokers", [f"{address}: {count}" for address, count in ordered]

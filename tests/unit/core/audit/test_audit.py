@@ -409,3 +409,17 @@ def test_a_check_without_its_facts_is_none_that_passed(facts, names):
 
 def test_all_facts_are_there_by_default():
     assert len(audit.ids_with_facts(situation(), "4.1.1")) == len(audit.CHECKS)
+
+
+def test_no_clients_are_shown_as_not_known_where_brokers_do_not_count_them():
+    result = {
+        "targets": ["4.1.1"],
+        "findings": [],
+        "checks": ["QS-AUDIT-009"],
+        "clients": {"connected": [], "addresses": {}},
+    }
+    assert "clients by name and version, with their connections: none was seen" in "\n".join(
+        audit_screen.render(result, True)
+    )
+    unknown = "\n".join(audit_screen.render({**result, "checks": []}, True))
+    assert "clients by name and version, with their connections: not known" in unknown
