@@ -241,7 +241,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host impo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_worker
 
-WATCH_S = 2.0
+WATCH_S = 10.0  # as often as the action plugin shows that a step goes on
 
 
 def main():

@@ -38,8 +38,8 @@ description:
 options:
   state:
     description:
-      - What to do. V(watched) admits nothing. It reads the cluster once, and begins the time O(stable_s) that
-        V(admitted) continues, so that the hosts of the batch are read meanwhile.
+      - What to do. V(watched) admits nothing. It reads the cluster once after O(batch) was restarted, and begins the
+        time O(stable_s) that V(admitted) or V(settled) continues. What Ansible does between two batches is within it.
     type: str
     required: true
     choices: [planned, watched, admitted, settled, batches]
@@ -95,7 +95,7 @@ options:
     default: []
   batch:
     description:
-      - The hosts to be restarted at once, with O(state=watched) and O(state=admitted). Of controllers, one.
+      - The hosts to be restarted at once, with O(state=admitted), or that were, with O(state=watched). Of controllers, one.
     type: list
     elements: str
     default: []
@@ -274,10 +274,10 @@ controllers_to_read:
   returned: with O(state=planned)
   sample: [c1]
 carry:
-  description: The O(carry) with which O(state=admitted) goes on.
+  description: The O(carry) with which O(state=admitted) or O(state=settled) goes on.
   type: dict
   returned: with O(state=watched)
-  sample: {began: 1795276229.1, since: 1795276229.6, seen: 1795276229.6, same: {}, trouble: null}
+  sample: {since: 1795276229.6, seen: 1795276229.6, same: {}, trouble: null}
 unread:
   description: The controllers that are to be read before the batch can be admitted, since another one leads by now.
   type: list
@@ -419,15 +419,16 @@ def planned(module):
 
 
 def watch(module):
-    """Begin to wait until the batch may be stopped, with the facts that are there. The answer admits nothing: the
-    admission that continues the wait requires all conditions, with the hosts read meanwhile, for the rest of
-    `stable_s`."""
+    """Begin to wait until the batch after `batch` may be stopped, or the cluster has settled after the last one, with
+    the facts that are there. The answer admits nothing: the admission that continues the wait requires all conditions,
+    with the hosts read meanwhile, for the rest of `stable_s`."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
+    following = batches.find_next(given["plan"]["batches"], given["batch"])
 
     def collect():
         facts = module.facts()
         detected = phase.detect(facts)
-        batch = batches.find_hosts_to_restart(facts, kind, given["batch"])
+        batch = batches.find_hosts_to_restart(facts, kind, following)
         reading = read(module, facts, detected.phase, kind, batches.is_only_start(facts, batch))
         verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         return [*verdict.troubles, *verdict.lasting], {}

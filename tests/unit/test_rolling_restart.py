@@ -567,7 +567,12 @@ def test_where_the_leaders_log_cannot_be_read_an_old_one_does_not_count():
 
 def test_a_watch_admits_nothing_and_leaves_what_lasts_to_the_admission():
     facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
-    watched = rolling_restart.watch(Module(facts, "kraft", ["b1"], "watched"))
-    assert watched == {"carry": {"trouble": ""}} and "gate_token" in admit(facts)
+
+    def watch():
+        module = Module(facts, "kraft", ["b3"], "watched")
+        module.params["plan"] = {"batches": [["b3"], ["b1"], ["b2"]]}
+        return rolling_restart.watch(module)
+
+    assert watch() == {"carry": {"trouble": ""}} and "gate_token" in admit(facts)
     facts["nodes"]["b2"].update(reached=False, error="refused")
-    assert "b2" in rolling_restart.watch(Module(facts, "kraft", ["b1"], "watched"))["carry"]["trouble"]
+    assert "b2" in watch()["carry"]["trouble"]

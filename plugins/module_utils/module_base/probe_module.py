@@ -151,12 +151,13 @@ class ProbeModule(AnsibleModule):
             if time.monotonic() >= slice_end and not nearly:
                 progress = f"waits for {what}: {seen} ({now - began:.0f} s)"
                 return {"done": False, "progress": progress, "carry": carry, **result}
-            remaining = stable_s - (now - carry["since"]) if carry["since"] else _PAUSE_S
-            time.sleep(min(remaining, _HEALTHY_PAUSE_S))
+            remaining = carry["since"] + stable_s - time.time() if carry["since"] else _PAUSE_S
+            time.sleep(max(min(remaining, _HEALTHY_PAUSE_S), 0))
 
     def begin_wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:
-        """Return the `carry` of a `wait` that begins now: its time counts from now on if `collect` finds no trouble."""
-        carry: dict[str, Any] = {"began": time.time()}
+        """Return the `carry` of a later `wait`, whose healthy time counts from now on if `collect` finds no trouble. Its
+        bound counts from its own begin."""
+        carry: dict[str, Any] = {}
         carry["trouble"] = "; ".join(self._read(collect, carry, stable_s)[0]) or None
         return carry
 
@@ -164,14 +165,19 @@ class ProbeModule(AnsibleModule):
         self, collect: Callable[[], tuple[list[str], dict]], carry: dict[str, Any], stable_s: float
     ) -> tuple[list[str], dict]:
         """Return what `collect` finds now, and note in `carry` since when it finds no trouble. Where nothing was read
-        for as long as the cluster must be healthy, and for two pauses, the time begins anew."""
-        if time.time() - carry.get("seen", 0) > max(stable_s, _LEAST_GAP_S):
+        for as long as the cluster must be healthy, and for two pauses, the time begins anew.
+
+        A reading has the time of its begin: each node is asked at about the same moment of each reading, so that its
+        answer in the last one is as much later than in the first one as the two began.
+        """
+        began = time.time()
+        if began - carry.get("seen", 0) > max(stable_s, _LEAST_GAP_S):
             carry["since"] = None
         try:
             troubles, result = collect()
         except (ZooKeeperError, topics.KafkaException) as error:
             troubles, result = [error_text(error)], {}
-        carry.update(seen=time.time(), same=self.same)
+        carry.update(seen=began, same=self.same)
         carry["since"] = None if troubles else (carry.get("since") or carry["seen"])
         return troubles, result
 

@@ -30,6 +30,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_r
 
 POLL_S = 0.1
 BEGIN_S = 5.0
+REGISTER = "register"
 # A controller of Kafka 3.9 that lost its leadership while it wrote the first records to the empty log, and is elected
 # again, ends with this error: QuorumController.logReplayTracker still has the lost records. A new process has not.
 ELECTED_AGAIN = "Should not have ZK migrations enabled on a cluster running metadata.version"
@@ -159,7 +160,7 @@ def await_up(
         advances=advances,
     )
     record.note(answered_at=time.time(), start_s=time.time() - starting)
-    record.step("register")
+    record.step(REGISTER)
 
     def registered() -> bool:
         runs()

@@ -41,6 +41,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import (
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import Record, RestartError
 
 TAKEN_S = 60.0
+REGISTER_S = 1.0
 Work = Callable[[Mapping[str, Any], Record, str], None]
 
 
@@ -156,16 +157,24 @@ def watch(given: Mapping[str, Any], restart_id: str, seen_steps: int, wait_s: fl
     """Return the restart's record once it has more than `seen_steps` steps or an outcome, at the latest after `wait_s`.
     `given`: as of host_state.node_directory.
 
+    A node that answers is nearly always registered within moments. Its registration is waited for here, up to
+    REGISTER_S, since the next call would first load its code again.
+
     The outcome is `died` if the worker ended without one. Raises RestartError if the record is of another restart.
     """
     directory = host_state.make_node_directory(given)
     deadline = time.monotonic() + wait_s
+    answered_at = None
     while True:
         record = restart_record.read(directory)
         if record.get("id") != restart_id:
             raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id} (QS-RESTART-011)")
-        if record.get("outcome") or len(record["steps"]) > seen_steps:
+        if record.get("outcome"):
             return record
+        if len(record["steps"]) > seen_steps:
+            answered_at = answered_at or time.monotonic()
+            if record["steps"][-1]["name"] != restart_steps.REGISTER or time.monotonic() >= answered_at + REGISTER_S:
+                return record
         # A unit's process takes the lock when it has loaded its code.
         if not host_state.is_held(directory) and not (record.get("unit") and service.is_running(record["unit"])):
             detached.remove_job(directory)

@@ -76,6 +76,20 @@ def test_a_wait_that_begins_with_trouble_counts_from_its_end(clock):
     assert wait(clock, collect, carry) == taken[1] + STABLE_S == 1003.5 + STABLE_S
 
 
+@pytest.mark.parametrize("takes", [0.2, 1.5, STABLE_S - 1])
+def test_a_reading_counts_from_its_begin(clock, takes):
+    """Each answer of the last reading is as much later than the same answer of the first one as the two began."""
+    begun = []
+
+    def collect():
+        begun.append(clock.now)
+        clock.now += takes
+        return [], {}
+
+    ended = wait(clock, collect, Module().begin_wait(collect, STABLE_S))
+    assert ended == begun[-1] + takes and STABLE_S <= begun[-1] - begun[0] < STABLE_S + max(takes, 1) + 0.5
+
+
 @pytest.mark.parametrize("gap", [1, STABLE_S - 1, STABLE_S, STABLE_S + 0.1, 60])
 def test_a_cluster_that_was_not_read_for_so_long_was_not_seen_healthy(clock, gap):
     collect, taken = healthy_but(clock)

@@ -60,7 +60,7 @@ def test_a_batch_does_not_wait_without_end_for_a_quorum_that_keeps_no_leader(tmp
     (tmp_path / "play.yml").write_text(LEADERS)
     done = play(tmp_path, tmp_path / "play.yml", "-e", f"leaders={leaders}")
     output = " ".join(done.stdout.split())
-    read = "Begin to watch the cluster" in output  # which fails here
+    read = "Read the nodes of the batch" in output  # which fails here
     assert done.returncode != 0 and read == goes_on, output
     said = "The quorum's leader changed 6 times before localhost could be stopped, at last to c3. No further node is"
     assert (said in output) != goes_on, output

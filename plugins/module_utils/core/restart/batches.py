@@ -78,6 +78,12 @@ def find_hosts_to_restart(facts: ClusterFacts, kind: transitions.Kind, batch: Se
     return [cluster_health.choose_before_leader(nodes, kind.after, facts["quorum"].get("leader_id"), host)]
 
 
+def find_next(batches: Sequence[Sequence[str]], batch: Sequence[str]) -> list[str]:
+    """Return the batch of the plan that follows `batch`, or the part of one that is given; [] after the last one."""
+    following = [list(later) for earlier, later in zip(batches, batches[1:]) if set(batch) & set(earlier)]
+    return following[-1] if following else []
+
+
 def find_controllers_to_read(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return the hosts whose own reading an admission needs beside those of its batch: the quorum's leader, which has
     the longest log. What the other voters' hosts said before stays; that they run, and their lag, is asked over the
