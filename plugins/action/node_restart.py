@@ -51,7 +51,7 @@ class ActionModule(QuorumshiftAction):
         args.update(
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             restart_id=f"{self.session.get('run')}/{kind}/{self.host}",
-            **(self._changes_of_repair() if repair else file_changes.restart_options(self, kind, self.host)),
+            **(self._options_of_repair() if repair else file_changes.restart_options(self, kind, self.host)),
         )
         if args.get("since"):  # without a reading of the host's clock, the node is restarted
             args["since"] = clock.by_host_clock(self.nodes()[self.host], float(args["since"])) or 0
@@ -59,7 +59,8 @@ class ActionModule(QuorumshiftAction):
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
             return self.renew(result, kind) if self.own.get("renewable") else result
         if repair and part != "await":
-            self.say(f"{self.host} is down, or an earlier run left its restart half done")
+            why = "is down, or an earlier run left its restart half done"
+            self.say(f"{self.host} {'lost its log, and is formatted' if self.own.get('format') else why}")
         if part != "await" and not result.get("outcome"):
             begun = {"restart_kind": kind, "node_restart": args["restart_id"]}
             self.artifacts().note("event", run_outcome.RESTART_BEGUN, host=self.host, **begun)
@@ -86,12 +87,15 @@ class ActionModule(QuorumshiftAction):
         self._keep(args, result, kind)
         return result
 
-    def _changes_of_repair(self) -> dict:
-        """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.
+    def _options_of_repair(self) -> dict:
+        """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says, or what
+        formats a controller again.
 
         A broker that is down in migration mode gets the operator's own settings as they are now: they may be what
         kept it from starting.
         """
+        if self.own.get("format"):
+            return file_changes.format_options(self, self.host)
         file = (self.facts_of(self.host).get("quorumshift_node") or {}).get("file") or {}
         if file.get("mode") == "zk_migration":
             return file_changes.restart_options(self, "zk_migration", self.host)

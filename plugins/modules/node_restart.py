@@ -159,6 +159,12 @@ options:
     description: Finish the restart that an earlier run left unfinished on the host. Handled by the action plugin.
     type: bool
     default: false
+  format:
+    description:
+      - With O(repair), format the empty log directory of a controller that lost its log, before it is started. A
+        missing properties file is written, as another controller has it. Handled by the action plugin.
+    type: bool
+    default: false
   run_key:
     description: The key that unseals secrets. The action plugin fills it in.
     type: str
@@ -274,6 +280,7 @@ def main():
             "seen_steps": {"type": "int", "default": 0},
             "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
             "repair": {"type": "bool", "default": False},
+            "format": {"type": "bool", "default": False},
             "renewable": {"type": "bool", "default": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+from ansible.errors import AnsibleActionFail
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import edits, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
@@ -24,6 +25,12 @@ def restart_options(action: QuorumshiftAction, kind: str, host: str, values: Map
     row = transitions.KINDS[kind]
     edited = EditedHost(action, row, host, values)
     return {"node_id": edited.node_id, **row.edit(edited)}
+
+
+def format_options(action: QuorumshiftAction, host: str) -> dict:
+    """Return {node_id, ...} with the options of node_restart that format this host's controller, which lost its log."""
+    edited = EditedHost(action, transitions.KINDS["controller"], host)
+    return {"node_id": edited.node_id, **edits.formatted_controller(edited)}
 
 
 def controller_properties(action: QuorumshiftAction, host: str) -> dict[str, str]:
@@ -81,6 +88,17 @@ class EditedHost:
             if node.get("file", {}).get("properties"):
                 return node["file"]["properties"]
         return {}
+
+    def peer(self) -> Mapping[str, str]:
+        for host in self._action.vars["groups"][GROUPS["controller"]]:
+            node = self._action.facts_of(host).get("quorumshift_node") or {}
+            values = (node.get("file") or {}).get("properties")
+            if values and host != self._host:
+                return values
+        raise AnsibleActionFail(
+            f"{self._host} has no properties file, and no other controller has one either. Restore the file "
+            "(QS-RESTART-016)"
+        )
 
     def kept_protocol(self) -> str:
         return self._action.vars["hostvars"]["localhost"]["upgrade_planned"]["protocol"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import lost_logs, phase, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import directions
@@ -31,6 +31,9 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
         return result
     begins = not action.session
     session = phase_reading.name_run(action, result)
+    refused = _select_to_format(action, result, reading, session, begins)
+    if refused:
+        return {"failed": True, "msg": f"{refused}. Nothing was changed."}
     finishes = bool(result["unfinished"]) and direction != run_lock.FEATURES  # which finishes no restart
     result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not finishes
     result["to_prove"] = reading.unproved and direction == run_lock.BACK and wanted.target == rollback.ZK
@@ -72,6 +75,33 @@ def _wanted(action: QuorumshiftAction, direction: str) -> directions.Wanted:
         cancels=boolean(action.variable("reassign_cancel") or False),
         updates=boolean(action.variable("features_apply") or False),
     )
+
+
+def _select_to_format(
+    action: QuorumshiftAction,
+    result: dict[str, Any],
+    reading: phase_reading.Reading,
+    session: dict[str, Any],
+    begins: bool,
+) -> str | None:
+    """Add the controllers whose disk is lost, as the operator's token says, to those that the run starts. Return why
+    the token is not accepted, None where it is or where none is given. It is checked at the begin of the run."""
+    down = any(block.id == "controllers_down" for block in reading.detected.blocks)
+    hosts = lost_logs.find_formattable(reading.facts) if down else []
+    given = action.variable("quorumshift_format_token") or ""
+    if begins:
+        wanted = lost_logs.make_token(reading.facts["nodes"], hosts, result["cluster_id"] or "") if hosts else ""
+        # Where nothing is down, the same command is repeated after the controller is up
+        if given and down and given != wanted:
+            what = f"the controllers that lost their log are {', '.join(hosts)}" if hosts else "none may be formatted"
+            return (
+                f"quorumshift_format_token is {given!r}, which is not the token of now: {what}. The playbook "
+                "quorumshift.kafka.status prints it (QS-PHASE-011)"
+            )
+        session["to_format"] = hosts if given else []
+    result["to_format"] = [host for host in hosts if host in session.get("to_format", [])]
+    result["unfinished"] = sorted({*result["unfinished"], *result["to_format"]})
+    return None
 
 
 def _decide_lock(

@@ -138,7 +138,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
         old = restart_files.read_bytes(spec["config_file"])
-        mode = kraft_config.mode_at_next_start(properties.parse(old))
+        mode = kraft_config.mode_at_next_start(spec.get("content") or properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(
                 f"{spec['config_file']} has mode {mode}. Correct the file and run again (QS-RESTART-011)"

@@ -13,7 +13,11 @@ from tests.unit.core import recorded
 
 def state(name, **more):
     """What the module returns of a recorded cluster."""
-    facts = recorded.facts(name)
+    return of_facts(recorded.facts(name), **more)
+
+
+def of_facts(facts, **more):
+    """What the module returns of these facts."""
     detected = phase.detect(facts)
     return {
         "facts": facts,

@@ -10,9 +10,11 @@ import os
 from pathlib import Path
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import lost_logs, phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity
 
-from tests.unit.action.states import state, with_backups
+from tests.unit.action.states import of_facts, state, with_backups
+from tests.unit.core.lost_log import lost_log
 
 PLAN = {"steps": [], "unavoidable": {}}
 DECIDED = {"number": 4, "hosts": ["b1", "c1"], "direction": "forward", "target": None, "excluded": []}
@@ -59,6 +61,42 @@ def test_dual_write_without_the_token_is_idle(fresh):
     assert fresh.run("run", {"state": "begun", "direction": "forward"}, state("dual_write"))["idle"]
     fresh.variables["quorumshift_finalize_token"] = "x"
     assert not fresh.run("run", {"state": "begun", "direction": "forward"}, state("dual_write"))["idle"]
+
+
+FORWARD = {"state": "begun", "direction": "forward"}
+
+
+def test_a_controller_is_formatted_by_the_token_of_its_loss_alone(fresh):
+    facts = lost_log()
+    token = lost_logs.make_token(facts["nodes"], ["c2"], phase.cluster_id(facts))
+    result = fresh.run("run", FORWARD, of_facts(facts))
+    assert result["to_format"] == [] and "c2" not in result["unfinished"] and result["idle"]
+    fresh.session = {}
+    fresh.variables["quorumshift_format_token"] = token
+    result = fresh.run("run", FORWARD, of_facts(lost_log()))
+    assert result["to_format"] == ["c2"] and result["unfinished"] == ["c2"] and not result["idle"]
+    fresh.session = {}
+    fresh.variables["quorumshift_format_token"] = token[:-1] + "g"
+    result = fresh.run("run", FORWARD, of_facts(lost_log()))
+    assert result["failed"] and "the controllers that lost their log are c2" in result["msg"], result["msg"]
+    assert "Nothing was changed" in result["msg"]
+
+
+def test_the_accepted_token_holds_to_the_end_of_its_run_and_for_its_repetition(fresh):
+    facts = lost_log()
+    fresh.variables["quorumshift_format_token"] = lost_logs.make_token(
+        facts["nodes"], ["c2"], phase.cluster_id(facts)
+    )
+    begun = fresh.run("run", FORWARD, of_facts(facts))
+    fresh.session = begun["ansible_facts"]["quorumshift_session"]
+    locked = lost_log()  # the run's own lock, by which the token would be another one
+    lock = {"number": 99, "run": fresh.session["run"], "closed": False, "direction": "forward"}
+    locked["nodes"]["b1"]["run_locks"] = {phase.cluster_id(facts): lock}
+    assert fresh.run("run", FORWARD, of_facts(locked))["to_format"] == ["c2"]
+    up = fresh.run("run", FORWARD, state("dual_write"))
+    assert up["to_format"] == [] and up["unfinished"] == []
+    fresh.session = {}
+    assert fresh.run("run", FORWARD, state("dual_write"))["to_format"] == []
 
 
 def test_backups_are_removed_only_once_finalized(fresh):

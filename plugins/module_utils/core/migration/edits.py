@@ -9,7 +9,7 @@ new value, or None to remove the key}, or `content` (the complete file) with `fo
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Mapping, Protocol
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Protocol
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
@@ -45,6 +45,9 @@ class Host(Protocol):
     def broker_properties(self) -> Mapping[str, str]:
         """Return the properties on which all brokers agree."""
 
+    def peer(self) -> Mapping[str, str]:
+        """Return the properties of another controller, in whose mode it runs."""
+
     def kept_protocol(self) -> str:
         """Return the inter.broker.protocol.version that an upgrade keeps, '' in KRaft mode."""
 
@@ -64,11 +67,25 @@ def from_kept_file(_host: Host) -> Dict[str, Any]:
 
 def new_controller(host: Host) -> Dict[str, Any]:
     """A new controller gets a complete file, and its empty log directory is formatted."""
+    return {"content": controller_properties(host), "format_command": format_command(host)}
+
+
+def format_command(host: Host) -> List[str]:
+    """Return the command that formats the log directory of this host's controller."""
     storage = f"{host.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
-    config_file = host.variable("quorumshift_controller_config_file")
     # With "=", because a cluster id may begin with a dash
-    command = [storage, "format", f"--cluster-id={host.cluster_id}", "--config", config_file]
-    return {"content": controller_properties(host), "format_command": command}
+    arguments = [f"--cluster-id={host.cluster_id}", "--config", host.variable("quorumshift_controller_config_file")]
+    return [storage, "format", *arguments]
+
+
+def formatted_controller(host: Host) -> Dict[str, Any]:
+    """A controller that lost its log is formatted again. Where its file is lost too, it gets that of another controller,
+    with what a host has for itself."""
+    command = {"format_command": format_command(host)}
+    if host.values:
+        return command
+    own = {key: value for key, value in controller_properties(host).items() if kraft_config.OF_A_HOST.fullmatch(key)}
+    return {**command, "content": {**host.peer(), **own}}
 
 
 def controller_properties(host: Host) -> Dict[str, str]:

@@ -10,9 +10,12 @@ committed metadata may be lost.
 
 from __future__ import annotations
 
-import shlex
+import hashlib
+import json
 from typing import Collection, Mapping, NamedTuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, Quorum
 
 
@@ -56,32 +59,69 @@ def explain_unsafe(quorum: Quorum, lost: Collection[int | None]) -> str:
     )
 
 
+def find_formattable(facts: ClusterFacts) -> list[str]:
+    """Return the hosts of controllers that lost their log and may all be formatted again now.
+
+    That stays true until they are formatted: each later commit needs a majority, to which none of them belongs.
+    """
+    controllers = {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
+    down = [host for host, node in controllers.items() if not node.get("running") and _is_stopped(node)]
+    lost = find(controllers, down)
+    if lost.foreign or not lost.empty:
+        return []
+    return [] if explain_kept(facts, lost.empty) else lost.empty
+
+
+def _is_stopped(node: NodeFacts) -> bool:
+    service = node.get("service") or {}
+    return bool(service) and not service.get("masked") and restart_token.is_stopped(service)
+
+
+def explain_kept(facts: ClusterFacts, hosts: Collection[str]) -> str:
+    """Return why these controllers may not be formatted again now, as a sentence without its full stop; "" if they
+    may."""
+    dynamic = sorted(
+        host
+        for host, node in facts["nodes"].items()
+        if node["role"] == "controller" and node.get("next") and not _voters(node)
+    )
+    if dynamic:
+        return (
+            f"the file of {', '.join(dynamic)} has no controller.quorum.voters. In a dynamic quorum, a formatted "
+            "controller is another voter: remove the lost one and add the new one, with kafka-metadata-quorum.sh"
+        )
+    return explain_unsafe(facts["quorum"], [facts["nodes"][host].get("node_id") for host in hosts])
+
+
+def _voters(node: NodeFacts) -> str:
+    return ((node.get("file") or {}).get("properties") or {}).get("controller.quorum.voters") or ""
+
+
+def make_token(nodes: Mapping[str, NodeFacts], hosts: Collection[str], cluster_id: str) -> str:
+    """Return the token by which the operator says that the disks of these controllers are lost: the cluster id, and a
+    digest of hosts, ids and the newest run lock's number. Each run that changes something makes it another one."""
+    newest = run_lock.find_newest(nodes, cluster_id)
+    lost = sorted((host, nodes[host].get("node_id")) for host in hosts)
+    text = json.dumps([cluster_id, lost, newest["number"] if newest else 0])
+    return f"{cluster_id}:{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
 def advise(facts: ClusterFacts, lost: Lost, cluster_id: str) -> str:
     """Return what to do about controllers that lost their log, as sentences without the last full stop."""
-    nodes = facts["nodes"]
     if lost.foreign:
         return (
             f"the log directory of {', '.join(lost.foreign)} has files and no meta.properties: mount its disk, or put "
             "the directory back from where it is. Do not format it"
         )
-    gone = [nodes[host].get("node_id") for host in lost.empty]
-    unsafe = explain_unsafe(facts["quorum"], gone)
     hosts = ", ".join(lost.empty)
     mount = f"the log directory of {hosts} is empty. If its disk is not mounted, mount it and start the service"
+    unsafe = explain_kept(facts, lost.empty)
     if unsafe:
         return f"{mount}. Do not format it now: {unsafe}. Start the other controllers first"
-    host = lost.empty[0]
-    typed = command(nodes[host], cluster_id)
-    return f"{mount}. If the disk is lost, format it: the others have everything that was committed. On {host}: {typed}"
-
-
-def command(node: NodeFacts, cluster_id: str) -> str:
-    """Return the command that formats a controller's empty log directory as the user of its service, and starts it."""
-    unit = shlex.quote((node.get("service") or {}).get("name") or "SERVICE")
-    file = shlex.quote((node.get("file") or {}).get("path") or "FILE")
-    tool = node.get("storage_tool")
-    tool = shlex.quote(tool) if isinstance(tool, str) and tool else "kafka-storage.sh"
-    user = f'"$(systemctl show -p User --value {unit})"'
-    # With "=", because a cluster id may begin with a dash
-    formats = f"{tool} format --cluster-id={shlex.quote(cluster_id)} --config {file}"
-    return f"runuser -u {user} -- {formats} && systemctl start {unit}"
+    if find_formattable(facts) != lost.empty:
+        return f"{mount}. If the disk is lost, stop the service, unmask it where it is masked, and run STATUS again"
+    token = make_token(facts["nodes"], lost.empty, cluster_id)
+    return (
+        f"{mount}. If the disk is lost: the others have everything that was committed, and the next run of the playbook "
+        f"migrate, restart or rollback formats it and starts the controller with -e quorumshift_format_token={token}"
+    )

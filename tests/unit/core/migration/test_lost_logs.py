@@ -10,7 +10,7 @@ import itertools
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import lost_logs, phase
 
-from tests.unit.core import recorded
+from tests.unit.core.lost_log import lost_log
 
 
 def may_lose(ends, lost, committed):
@@ -43,14 +43,6 @@ def test_formatting_is_advised_exactly_where_no_election_can_lose_what_was_commi
     assert safe or voters == 1
 
 
-def lose(facts, host="c2", **log_dir):
-    node = facts["nodes"][host]
-    node["running"] = None
-    node["log_dirs"] = [{"path": "/var/lib/kafka/metadata", "exists": True, "empty": True, "meta": None, **log_dir}]
-    node["metadata_log"] = None
-    return facts
-
-
 def advice(facts):
     (block,) = [block for block in phase.detect(facts).blocks if block.id == "controllers_down"]
     return block.do
@@ -58,31 +50,63 @@ def advice(facts):
 
 @pytest.mark.parametrize("name", ["dual_write_one_controller_down", "finalized_one_controller_down"])
 def test_a_lost_log_is_formatted_where_the_others_have_everything(name):
-    facts = lose(recorded.facts(name))
-    facts["nodes"]["c2"]["storage_tool"] = "/opt/kafka/bin/kafka-storage.sh"
-    number = facts["nodes"]["c2"]["node_id"]
-    for voter in facts["quorum"]["voters"]:
-        if voter["id"] != number:
-            voter["log_end_offset"] = facts["quorum"]["high_watermark"]
+    facts = lost_log(name)
     said = advice(facts)
     assert said.startswith(
         "the log directory of c2 is empty. If its disk is not mounted, mount it and start the service."
     )
-    assert f"-- /opt/kafka/bin/kafka-storage.sh format --cluster-id={phase.cluster_id(facts)} --config /" in said
+    token = lost_logs.make_token(facts["nodes"], ["c2"], phase.cluster_id(facts))
+    assert said.endswith(f" -e quorumshift_format_token={token}") and lost_logs.find_formattable(facts) == ["c2"]
     assert "have the metadata" not in said
     facts["quorum"]["voters"][0]["log_end_offset"] -= 1
     facts["quorum"]["voters"][-1]["log_end_offset"] -= 1
-    assert "Do not format it now: of 3 voters, " in advice(facts) and "--cluster-id" not in advice(facts)
+    assert "Do not format it now: of 3 voters, " in advice(facts) and "token" not in advice(facts)
+    assert lost_logs.find_formattable(facts) == []
 
 
-def test_what_is_not_known_is_not_formatted():
-    facts = lose(recorded.facts("dual_write_one_controller_down"))
-    facts["quorum"] = {"reached": False, "error": "timed out", "voters": [], "observers": []}
-    assert "Do not format it now: the quorum has no leader that answers" in advice(facts)
-    facts = lose(recorded.facts("dual_write_one_controller_down"))
-    facts["nodes"]["c2"]["node_id"] = None
-    assert "its node id is not known" in advice(facts)
-    facts = lose(recorded.facts("dual_write_one_controller_down"), empty=False)
-    assert "has files and no meta.properties" in advice(facts) and "Do not format it" in advice(facts)
-    facts = lose(recorded.facts("dual_write_one_controller_down"), error="Input/output error")
-    assert advice(facts).startswith("start them. On each: systemctl start ")
+def test_the_token_is_of_these_disks_and_of_no_later_loss():
+    facts = lost_log()
+    cluster_id = phase.cluster_id(facts)
+    tokens = [lost_logs.make_token(facts["nodes"], hosts, cluster_id) for hosts in (["c2"], ["c1"], ["c1", "c2"])]
+    tokens.append(lost_logs.make_token(facts["nodes"], ["c2"], "X"))
+    facts["nodes"]["b1"]["run_locks"] = {cluster_id: {"number": 99, "run": "night", "closed": True}}
+    tokens.append(lost_logs.make_token(facts["nodes"], ["c2"], cluster_id))
+    assert len(set(tokens)) == len(tokens) and tokens[0].startswith(f"{cluster_id}:")
+
+
+@pytest.mark.parametrize(
+    "service", [None, {"active_state": "active"}, {"masked": True}, {"active_state": "activating"}]
+)
+def test_a_controller_that_is_not_down_by_its_own_host_is_not_formatted(service):
+    facts = lost_log()
+    node = facts["nodes"]["c2"]
+    node["service"] = {**node["service"], **service} if service else None
+    assert lost_logs.find_formattable(facts) == []
+
+
+NO_LEADER = {"reached": False, "error": "timed out", "voters": [], "observers": []}
+
+
+@pytest.mark.parametrize(
+    ("said", "change", "log_dir"),
+    [
+        (
+            "Do not format it now: the quorum has no leader that answers",
+            lambda facts: facts.update(quorum=NO_LEADER),
+            {},
+        ),
+        ("its node id is not known", lambda facts: facts["nodes"]["c2"].update(node_id=None), {}),
+        (
+            "the file of c1 has no controller.quorum.voters",
+            lambda facts: facts["nodes"]["c1"]["file"]["properties"].pop("controller.quorum.voters"),
+            {},
+        ),
+        ("has files and no meta.properties", lambda _facts: None, {"empty": False}),
+        ("start them. On each: systemctl start ", lambda _facts: None, {"error": "Input/output error"}),
+    ],
+)
+def test_what_is_not_known_is_not_formatted(said, change, log_dir):
+    facts = lost_log(**log_dir)
+    assert lost_logs.find_formattable(facts) == ([] if log_dir else ["c2"])
+    change(facts)
+    assert said in advice(facts) and lost_logs.find_formattable(facts) == [], advice(facts)
