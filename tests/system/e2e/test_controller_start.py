@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.system.testbed.waiting import meanwhile
 
 LOG = "/var/log/kafka/controller.log"
@@ -32,12 +34,31 @@ def test_the_next_run_starts_it(fresh):
     assert ran.code == 0 and "c3 starts" in ran.text and ": dual_write" in ran.text, ran.text
 
 
-def test_one_that_lost_its_disk_is_formatted_by_the_printed_command(fresh):
-    lose = "systemctl stop kafka-controller && rm -rf /var/lib/kafka/metadata/* /var/lib/kafka/metadata/.lock"
-    fresh.run("c1", lose)
+LOSE = "systemctl stop kafka-controller && rm -rf /var/lib/kafka/metadata/* /var/lib/kafka/metadata/.lock"
+FILE = "/etc/kafka/controller.properties"
+
+
+@pytest.mark.parametrize(("host", "also"), [("c1", ""), ("c3", f" && rm {FILE} && rm -rf /var/lib/quorumshift/*")])
+def test_one_that_lost_its_disk_or_its_host_is_formatted_with_the_printed_token(fresh, host, also):
+    before = fresh.run(host, f"cat {FILE}")
+    fresh.run(host, LOSE + also)
     status = fresh.play("status")
-    assert "The log directory of c1 is empty." in status.text and "have the metadata" not in status.text, status.text
-    (command,) = re.findall(r"On c1: (runuser .*?)\. \(QS-PHASE-011\)", status.text)
-    fresh.run("c1", command)
-    again = fresh.play(extra=QUICK)  # its gate waits until the controller has caught up
-    assert again.code == 0 and ": dual_write" in again.text and "controllers down" not in again.text, again.text
+    assert f"The log directory of {host} is empty." in status.text and "have the metadata" not in status.text
+    (token,) = re.findall(r"-e quorumshift_format_token=(\S+?)\. \(QS-PHASE-011\)", status.text)
+    wrong = fresh.play(extra={**QUICK, "quorumshift_format_token": token[:-1] + "g"})
+    assert wrong.code != 0 and "Nothing was changed" in wrong.text, wrong.text
+    again = fresh.play(extra={**QUICK, "quorumshift_format_token": token})
+    assert again.code == 0 and f"{host} formats its log directory" in again.text, again.text
+    assert ": dual_write" in again.text and "controllers down" not in again.text, again.text
+    assert fresh.run(host, f"cat {FILE}") == before
+
+
+def test_nothing_is_formatted_where_the_majority_lost_its_log(fresh):
+    for host in ("c1", "c2"):
+        fresh.run(host, LOSE)
+    status = fresh.play("status")
+    assert "Do not format it now: the quorum has no leader that answers" in status.text, status.text
+    ran = fresh.play(extra={**QUICK, "quorumshift_format_token": "any:123456"})
+    assert ran.code != 0 and "none may be formatted" in ran.text and "Nothing was changed" in ran.text, ran.text
+    for host in ("c1", "c2"):
+        assert "meta.properties" not in fresh.run(host, "ls /var/lib/kafka/metadata")

@@ -126,7 +126,7 @@ stop broker_zk "$broker"
 echo 'get /cluster/id' | record_tool shell org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka \
     -server 127.0.0.1:2181/cds > cluster_id.txt 2>&1
 cluster_id=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' cluster_id.txt)
-record_tool storage kafka.tools.StorageTool format -t "$cluster_id" -c controller.properties
+record_tool storage kafka.tools.StorageTool format --cluster-id="$cluster_id" --config controller.properties
 record_server controller kafka.Kafka controller.properties > controller.log 2>&1 &
 controller=$!
 wait_port 9093 controller "$controller"
