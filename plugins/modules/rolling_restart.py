@@ -95,7 +95,8 @@ options:
     default: []
   batch:
     description:
-      - The hosts to be restarted at once, with O(state=admitted), or that were, with O(state=watched). Of controllers, one.
+      - The hosts to be restarted at once, with O(state=admitted), or that were, with O(state=watched). Of controllers,
+        one.
     type: list
     elements: str
     default: []

@@ -155,8 +155,8 @@ class ProbeModule(AnsibleModule):
             time.sleep(max(min(remaining, _HEALTHY_PAUSE_S), 0))
 
     def begin_wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:
-        """Return the `carry` of a later `wait`, whose healthy time counts from now on if `collect` finds no trouble. Its
-        bound counts from its own begin."""
+        """Return the `carry` of a later `wait`, whose healthy time counts from now on if `collect` finds no trouble.
+        Its bound counts from its own begin."""
         carry: dict[str, Any] = {}
         carry["trouble"] = "; ".join(self._read(collect, carry, stable_s)[0]) or None
         return carry

@@ -84,9 +84,7 @@ def test_a_controller_is_formatted_by_the_token_of_its_loss_alone(fresh):
 
 def test_the_accepted_token_holds_to_the_end_of_its_run_and_for_its_repetition(fresh):
     facts = lost_log()
-    fresh.variables["quorumshift_format_token"] = lost_logs.make_token(
-        facts["nodes"], ["c2"], phase.cluster_id(facts)
-    )
+    fresh.variables["quorumshift_format_token"] = lost_logs.make_token(facts["nodes"], ["c2"], phase.cluster_id(facts))
     begun = fresh.run("run", FORWARD, of_facts(facts))
     fresh.session = begun["ansible_facts"]["quorumshift_session"]
     locked = lost_log()  # the run's own lock, by which the token would be another one

@@ -79,8 +79,8 @@ def format_command(host: Host) -> List[str]:
 
 
 def formatted_controller(host: Host) -> Dict[str, Any]:
-    """A controller that lost its log is formatted again. Where its file is lost too, it gets that of another controller,
-    with what a host has for itself."""
+    """A controller that lost its log is formatted again. Where its file is lost too, it gets that of another
+    controller, with what a host has for itself."""
     command = {"format_command": format_command(host)}
     if host.values:
         return command

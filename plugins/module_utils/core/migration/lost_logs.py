@@ -47,7 +47,10 @@ def explain_unsafe(quorum: Quorum, lost: Collection[int | None]) -> str:
     if None in lost:
         return "its node id is not known, since its properties file could not be read"
     if not quorum.get("reached"):
-        return "the quorum has no leader that answers, so what was committed is not known"
+        return (
+            "the quorum has no leader that answers, so what was committed is not known. Start the other controllers "
+            "first"
+        )
     voters, committed = quorum["voters"], quorum["high_watermark"]
     holding = [voter["id"] for voter in voters if voter["id"] not in lost and voter["log_end_offset"] >= committed]
     needed = len(voters) - len(voters) // 2
@@ -55,7 +58,7 @@ def explain_unsafe(quorum: Quorum, lost: Collection[int | None]) -> str:
         return ""
     return (
         f"of {len(voters)} voters, {len(holding)} others have everything up to offset {committed}, and {needed} must, "
-        "or committed metadata may be lost"
+        "or committed metadata may be lost. Start the other controllers first"
     )
 
 
@@ -80,17 +83,23 @@ def _is_stopped(node: NodeFacts) -> bool:
 def explain_kept(facts: ClusterFacts, hosts: Collection[str]) -> str:
     """Return why these controllers may not be formatted again now, as a sentence without its full stop; "" if they
     may."""
+    replace = "a formatted controller is another voter: remove the lost one and add the new one"
     dynamic = sorted(
         host
         for host, node in facts["nodes"].items()
         if node["role"] == "controller" and node.get("next") and not _voters(node)
     )
     if dynamic:
-        return (
-            f"the file of {', '.join(dynamic)} has no controller.quorum.voters. In a dynamic quorum, a formatted "
-            "controller is another voter: remove the lost one and add the new one, with kafka-metadata-quorum.sh"
-        )
+        return f"the file of {', '.join(dynamic)} has no controller.quorum.voters. In a dynamic quorum, {replace}"
+    # A static file does not matter then: the voters are in the metadata log, with their directory ids (KIP-853)
+    serving = sorted(host for host, node in facts["nodes"].items() if _kraft_version(node) > 0)
+    if serving:
+        return f"{', '.join(serving)} serves kraft.version 1 or higher. With it, {replace}"
     return explain_unsafe(facts["quorum"], [facts["nodes"][host].get("node_id") for host in hosts])
+
+
+def _kraft_version(node: NodeFacts) -> int:
+    return ((node.get("features") or {}).get("finalized") or {}).get("kraft.version", 0)
 
 
 def _voters(node: NodeFacts) -> str:
@@ -117,11 +126,11 @@ def advise(facts: ClusterFacts, lost: Lost, cluster_id: str) -> str:
     mount = f"the log directory of {hosts} is empty. If its disk is not mounted, mount it and start the service"
     unsafe = explain_kept(facts, lost.empty)
     if unsafe:
-        return f"{mount}. Do not format it now: {unsafe}. Start the other controllers first"
+        return f"{mount}. Do not format it now: {unsafe}"
     if find_formattable(facts) != lost.empty:
-        return f"{mount}. If the disk is lost, stop the service, unmask it where it is masked, and run STATUS again"
+        return f"{mount}. If the disk is lost, stop the service, unmask it where it is masked, and run quorumshift.kafka.status"
     token = make_token(facts["nodes"], lost.empty, cluster_id)
     return (
-        f"{mount}. If the disk is lost: the others have everything that was committed, and the next run of the playbook "
-        f"migrate, restart or rollback formats it and starts the controller with -e quorumshift_format_token={token}"
+        f"{mount}. If the disk is lost: the others have everything that was committed, and the next run of migrate, "
+        f"restart or rollback formats it and starts the controller with -e quorumshift_format_token={token}"
     )

@@ -101,6 +101,13 @@ NO_LEADER = {"reached": False, "error": "timed out", "voters": [], "observers": 
             lambda facts: facts["nodes"]["c1"]["file"]["properties"].pop("controller.quorum.voters"),
             {},
         ),
+        (
+            "b1 serves kraft.version 1 or higher. With it, a formatted controller is another voter",
+            lambda facts: facts["nodes"]["b1"].update(
+                features={"supported": {}, "finalized": {"kraft.version": 1}, "epoch": 7}
+            ),
+            {},
+        ),
         ("has files and no meta.properties", lambda _facts: None, {"empty": False}),
         ("start them. On each: systemctl start ", lambda _facts: None, {"error": "Input/output error"}),
     ],
