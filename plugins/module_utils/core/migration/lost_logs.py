@@ -128,7 +128,8 @@ def advise(facts: ClusterFacts, lost: Lost, cluster_id: str) -> str:
     if unsafe:
         return f"{mount}. Do not format it now: {unsafe}"
     if find_formattable(facts) != lost.empty:
-        return f"{mount}. If the disk is lost, stop the service, unmask it where it is masked, and run quorumshift.kafka.status"
+        stop = "stop the service, unmask it where it is masked, and run quorumshift.kafka.status"
+        return f"{mount}. If the disk is lost, {stop}"
     token = make_token(facts["nodes"], lost.empty, cluster_id)
     return (
         f"{mount}. If the disk is lost: the others have everything that was committed, and the next run of migrate, "
