@@ -99,7 +99,8 @@ def explain_kept(facts: ClusterFacts, hosts: Collection[str]) -> str:
 
 
 def _kraft_version(node: NodeFacts) -> int:
-    return ((node.get("features") or {}).get("finalized") or {}).get("kraft.version", 0)
+    features = node.get("features")
+    return features["finalized"].get("kraft.version", 0) if features else 0
 
 
 def _voters(node: NodeFacts) -> str:
