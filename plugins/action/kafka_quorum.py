@@ -10,8 +10,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import quorum_screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction, display
 
-ASKED = ("quorum_to", "quorum_add", "quorum_remove", "quorum_replace", "quorum_unregister")
-
 
 class ActionModule(QuorumshiftAction):
     """Reads and changes the quorum."""
@@ -29,7 +27,13 @@ class ActionModule(QuorumshiftAction):
                 display.display(line)
             return result
         applies = boolean(self.variable("quorum_apply") or False)
-        given = {name: str(self.variable(name) or "") for name in ASKED}
+        given = {
+            "quorum_to": self.variable("quorum_to"),
+            "quorum_add": self.variable("quorum_add"),
+            "quorum_remove": self.variable("quorum_remove"),
+            "quorum_replace": self.variable("quorum_replace"),
+            "quorum_unregister": self.variable("quorum_unregister"),
+        }
         for line in quorum_screen.render_change(result, given, applies):
             self.say(line)
         return result

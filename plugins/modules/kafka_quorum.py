@@ -184,7 +184,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import quo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum as core_quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import Unreachable
 
 STATES = ["described", "dynamic", "added", "removed", "replaced", "unregistered"]
 _IDS = {"type": "list", "elements": "int", "default": []}
@@ -229,7 +230,7 @@ def change_quorum(module, admin, connections):
     if given["state"] == core_quorum.DESCRIBE:
         return describe(given, admin, found, quorum)
     try:
-        change = plan(given, admin, found, quorum)
+        change = plan(given, admin, connections, found, quorum)
     except core_quorum.QuorumError as error:
         module.fail_json(msg=f"{error}. Nothing was changed")
     result = {
@@ -264,7 +265,7 @@ def change_quorum(module, admin, connections):
     return {**result, "changed": True, "waited_s": round(time.monotonic() - began, 3)}
 
 
-def plan(given, admin, found, quorum):
+def plan(given, admin, connections, found, quorum):
     """Return the change that the task asks for (core.admin.quorum.Change). Raises QuorumError."""
     if found["migrating"] or found["mode"] != "kraft":
         seen = found["migrating"] or f"the mode is {found['mode']}"
@@ -287,7 +288,17 @@ def plan(given, admin, found, quorum):
         return core_quorum.plan_replace(*known, which, answers(found, nodes, which), admin.cluster_id)
     if given["state"] == core_quorum.REMOVE:
         return core_quorum.plan_remove(*known, which, admin.cluster_id)
-    return core_quorum.plan_unregister(*known, which, admin.cluster_id)
+    return core_quorum.plan_unregister(*known, which, find_answering(nodes, which, connections), admin.cluster_id)
+
+
+def find_answering(nodes, which, connections):
+    """Return the address that a controller registered, if one answers there, else ''."""
+    node_id, _host = core_quorum.find_controller(nodes, which)
+    for _name, host, port in core_quorum.registered_endpoints(nodes, node_id):
+        answer = features.versions(HostPort(host, port), connections.controller_client, connections.timeout)
+        if not isinstance(answer, Unreachable):  # any other error is an answer
+            return str(HostPort(host, port))
+    return ""
 
 
 def answers(found, nodes, host):
@@ -356,9 +367,7 @@ def describe(given, admin, found, quorum):
         "voters": rows(quorum["voters"]),
         "observers": rows(quorum["observers"]),
         "configuration": {host: core_quorum.configuration(node) for host, node in sorted(nodes.items())},
-        "ghosts": [
-            {"what": ghost.what, "id": ghost.node_id, "why": ghost.why, "do": ghost.do} for ghost in ghosts
-        ],
+        "ghosts": [{"what": ghost.what, "id": ghost.node_id, "why": ghost.why, "do": ghost.do} for ghost in ghosts],
         "registrations_unknown": bool(nodes) and core_quorum.are_registrations_unknown(nodes),
         "silent": [f"{name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node],
         "repair": core_quorum.needs_repair(nodes, finalized),

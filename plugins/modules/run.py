@@ -35,8 +35,8 @@ options:
         migration can continue, and during a restore. V(back) fails where no rollback is possible. V(restart),
         V(reassign), V(features) and V(quorum) fail while a migration is under way, the second and third also where a
         restart is unfinished. A cancellation of reassignments fails in no phase, and neither does V(features) without
-        C(features_apply), nor V(quorum) without C(quorum_apply). Each direction that changes something fails while another run holds the run lock. Handled by
-        the action plugin.
+        C(features_apply), nor V(quorum) without C(quorum_apply). Each direction that changes something fails while
+        another run holds the run lock. Handled by the action plugin.
     type: str
     choices: ["", forward, back, restore, restart, reassign, features, quorum]
     default: ""

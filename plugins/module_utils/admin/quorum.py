@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask the leader of a KRaft quorum who its voters are, and to add, remove and unregister controllers (KIP-853, KIP-1312).
+"""Ask a KRaft quorum's leader for its voters, and to add, remove and unregister controllers (KIP-853, KIP-1312).
 
 Standard library only. A change whose answer is lost may have been made: the quorum is read again, and what its leader
 describes decides.
@@ -142,7 +142,9 @@ class Changer:
                 elif not accepted:
                     error = self._send(request, body)
                     if error is not None and error.code not in _RETRIED and not (begun and error.code in _MADE):
-                        raise Refused(f"the leader refused: {error}. {'' if begun else 'Nothing was changed '}(QS-QUORUM-009)")
+                        raise Refused(
+                            f"the leader refused: {error}. {'' if begun else 'Nothing was changed '}(QS-QUORUM-009)"
+                        )
                     accepted = error is None or error.code in _MADE
                     last = str(error) if error else "the leader accepted the change"
                     begun = True

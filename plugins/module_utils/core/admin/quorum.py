@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controllers of a KRaft quorum: how nodes find them, who is registered and gone, when one is added or removed. Pure.
+"""A KRaft quorum: how nodes find its controllers, who is registered and gone, when one is added or removed. Pure.
 
 A quorum is dynamic from kraft.version 1 on (KIP-853): the metadata log has its voters, by id and directory. A file with
 controller.quorum.voters is one of a static quorum. Sources: KIP-853, AddVoterHandler, RemoveVoterHandler, VoterSet,
@@ -42,6 +42,8 @@ DESCRIBE, TO_DYNAMIC, ADD, REMOVE, UNREGISTER = "described", "dynamic", "added",
 LAG_S = 5.0
 """A voter or observer has caught up if it was at the leader's end of log this many seconds ago, or later. Kafka itself
 adds an observer that fetched in the last hour (LeaderState.isReplicaCaughtUp)."""
+GONE_S = 60.0
+"""An observer that has not fetched for so many seconds does not run: one that runs fetches twice a second."""
 PLAYBOOK = "ansible-playbook -i INVENTORY quorumshift.kafka.quorum"
 
 Replica = Mapping[str, Any]
@@ -169,9 +171,7 @@ def directory_of(node: NodeFacts) -> str:
     return str(metas.get(path, {}).get("directory.id") or "")
 
 
-def find_ghosts(
-    quorum: Mapping[str, Any], nodes: Mapping[str, NodeFacts], finalized: Mapping[str, int]
-) -> List[Ghost]:
+def find_ghosts(quorum: Mapping[str, Any], nodes: Mapping[str, NodeFacts], finalized: Mapping[str, int]) -> List[Ghost]:
     """Return the voters and registered nodes that no host of the inventory is: of the latter, those that a metadata log
     has which was read (`are_registrations_unknown`)."""
     hosts = hosts_by_id(nodes, CONTROLLER)
@@ -274,7 +274,9 @@ def plan_dynamic(
         _voters_in_file(nodes, host)
     lines = []
     if raises:
-        lines.append(f"{KRAFT_VERSION} rises from 0 to 1, and Kafka never lowers it. The metadata log then has the voters")
+        lines.append(
+            f"{KRAFT_VERSION} rises from 0 to 1, and Kafka never lowers it. The metadata log then has the voters"
+        )
     if files:
         listed = ", ".join(files)
         lines.append(f"{BOOTSTRAP} replaces {VOTERS}, controllers before brokers, each by a restart: {listed}")
@@ -348,12 +350,12 @@ def plan_remove(
     voter = _find(quorum["voters"], node_id)
     if voter is None:
         return Change()
-    if host and config_values.is_true(properties_of(nodes[host]), AUTO_JOIN):
-        if nodes[host].get("reached") and (nodes[host].get("service") or {}).get("active"):
-            raise QuorumError(
-                f"controller {node_id} on {host} has {AUTO_JOIN}=true, and would join again by itself. Stop it first, "
-                "or restart it without that key (QS-QUORUM-007)"
-            )
+    runs = host and nodes[host].get("reached") and (nodes[host].get("service") or {}).get("active")
+    if runs and config_values.is_true(properties_of(nodes[host]), AUTO_JOIN):
+        raise QuorumError(
+            f"controller {node_id} on {host} has {AUTO_JOIN}=true, and would join again by itself. Stop it first, or "
+            "restart it without that key (QS-QUORUM-007)"
+        )
     return _removal(quorum, voter, cluster_id, host)
 
 
@@ -385,13 +387,14 @@ def plan_unregister(
     nodes: Mapping[str, NodeFacts],
     finalized: Mapping[str, int],
     which: str,
+    answers_at: str,
     cluster_id: str,
 ) -> Change:
     """Return what unregisters a controller that is gone, given its id: nothing where it is not registered. Raises
     QuorumError.
 
     A controller that runs registers again, and one that is a voter may elect a leader (KAFKA-20865): neither is
-    unregistered.
+    unregistered. `answers_at`: the address that it registered, if a controller answers there, else ''.
     """
     node_id, host = find_controller(nodes, which)
     if host:
@@ -412,13 +415,18 @@ def plan_unregister(
         raise QuorumError(
             f"controller {node_id} is a voter. Remove it first: {PLAYBOOK} -e quorum_remove={node_id} (QS-QUORUM-008)"
         )
+    if answers_at:
+        raise QuorumError(
+            f"a controller answers at {answers_at}, the address that controller {node_id} registered. Stop it, and "
+            f"run again {GONE_S:.0f} s later (QS-QUORUM-008)"
+        )
     observer = _find(quorum["observers"], node_id)
-    if observer:
-        seen = fetched_s(observer, quorum)
+    seen = fetched_s(observer, quorum) if observer else None
+    if observer and (seen is None or seen < GONE_S):
         when = "at an unknown time" if seen is None else f"{seen:.0f} s ago"
         raise QuorumError(
-            f"controller {node_id} fetched the metadata log {when}, so it may run. Stop it. The leader forgets it 5 "
-            "minutes later; then run again (QS-QUORUM-008)"
+            f"controller {node_id} fetched the metadata log {when}, so it may run. Stop it, and run again "
+            f"{GONE_S:.0f} s later (QS-QUORUM-008)"
         )
     if not unregisters_controllers(finalized):
         raise QuorumError(f"controller {node_id}: {how_to_unregister(gone, finalized)} (QS-QUORUM-008)")
@@ -479,11 +487,11 @@ def _removal(quorum: Mapping[str, Any], voter: Replica, cluster_id: str, host: s
     if voter["id"] == quorum["leader_id"]:
         ready = [each for each in rest if has_caught_up(each, quorum) and each["id"] != quorum["leader_id"]]
     if not rest:
-        raise QuorumError(f"controller {voter['id']} is the only voter, and stays. Add another one first (QS-QUORUM-007)")
+        raise QuorumError(
+            f"controller {voter['id']} is the only voter, and stays. Add another one first (QS-QUORUM-007)"
+        )
     if len(ready) < majority:
-        late = [
-            f"controller {each['id']}: {describe_lag(each, quorum)}" for each in rest if each not in ready
-        ]
+        late = [f"controller {each['id']}: {describe_lag(each, quorum)}" for each in rest if each not in ready]
         raise QuorumError(
             f"without controller {voter['id']}, {len(ready)} of {len(rest)} voters have caught up, and a majority is "
             f"{majority}: {'; '.join(late)}. Start or replace those first (QS-QUORUM-007)"
@@ -596,8 +604,8 @@ def _require_same_voters(quorum: Mapping[str, Any], nodes: Mapping[str, NodeFact
         named = {voter_id for voter_id, _address in _voters_in_file(nodes, host)}
         if named != voters:
             raise QuorumError(
-                f"{VOTERS} of {host} names {sorted(named)}, and the voters of the quorum's leader are {sorted(voters)}. "
-                "Correct the file, and restart the node (QS-QUORUM-004)"
+                f"{VOTERS} of {host} names {sorted(named)}, and the quorum's voters are {sorted(voters)}. Correct the "
+                "file, and restart the node (QS-QUORUM-004)"
             )
 
 

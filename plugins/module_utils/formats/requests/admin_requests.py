@@ -4,7 +4,8 @@
 """Encode the requests that move partitions, update features and change the quorum. No I/O.
 
 KIP-455 for reassignments, KIP-460 for elections, KIP-584 with KIP-778 for features, KIP-339 for configs, KIP-827 for
-log directories, KIP-853 for voters, KIP-1312 for registrations of controllers. Answers are decoded by broker_requests.read.
+log directories, KIP-853 for voters, KIP-1312 for registrations of controllers. Answers are decoded by
+broker_requests.read.
 """
 
 from __future__ import annotations
