@@ -178,9 +178,8 @@ def test_controllers_are_added_replaced_removed_and_unregistered(monkeypatch):
             code, said = runs.run(quorum_unregister=leader)
             assert code == 0, said
             code, said = runs.run(**command_of(said))
-            assert code == 0 and f"controller {leader} is registered" not in said.rpartition("Change the quorum")[2], (
-                said
-            )
+            after = said.rpartition("Change the quorum")[2]
+            assert code == 0 and f"controller {leader} is registered" not in after, said
             code, said = runs.run(quorum_unregister=leader, quorum_apply=True)
             assert code == 0 and "nothing would change" in said, said
 
