@@ -24,7 +24,6 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_
 _ONCE = (
     *("quorumshift_accept_unverified_copy", "quorumshift_verify", "zk_migrate_without_source"),
     *("quorumshift_finalize_token", "quorumshift_force_unlock", "quorumshift_rollback_to", "features_confirm"),
-    "quorum_confirm",
 )
 """Variables that a repeated run does not take over: what the operator accepts without a token counts for one run; the
 next step has its own token and target."""

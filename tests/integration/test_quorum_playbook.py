@@ -10,12 +10,16 @@ import contextlib
 import os
 import re
 import shutil
+import threading
+import time
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration import admin_bed, servers
 from tests.integration.service_manager import ManagedRuns, Manager
@@ -24,6 +28,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root"),
 ]
+REGISTERED = "Our registration has been persisted to the metadata log"
 VOTERS, BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 
 
@@ -58,34 +63,120 @@ def command_of(said):
     return dict(text.split("=", 1) for text in re.findall(r"-e (\S+)", shown[1]))
 
 
-def test_from_static_to_dynamic(monkeypatch):
-    with static_quorum("quorum-dynamic", "4.1.1", monkeypatch) as (_home, controllers, brokers, runs):
-        code, said = runs.run()
+class Leaders(threading.Thread):
+    """Asks all controllers for their leader, until it is stopped. `seen`: [(time, leader's id or None)]."""
+
+    def __init__(self, controllers):
+        super().__init__(daemon=True)
+        self.addresses = [controller.address for controller in controllers]
+        self.seen, self.stopped = [], threading.Event()
+
+    def run(self):
+        while not self.stopped.wait(0.05):
+            found = kafka_wire.describe_quorum_any(self.addresses, timeout=2).quorum
+            self.seen.append((time.monotonic(), found.leader_id if found and found.leader_id >= 0 else None))
+
+    def failovers(self):
+        """Return [(old leader, new leader, seconds without an answer of either)]."""
+        found, last = [], None
+        for at, leader in self.seen:
+            if leader is None:
+                continue
+            if last and last[1] != leader:
+                found.append((last[1], leader, round(at - last[0], 2)))
+            last = (at, leader)
+        return found
+
+
+class Traffic(threading.Thread):
+    """Produces numbers with acks=all, until it is stopped. `delivered`: those that were acknowledged; `longest_s`: the
+    longest time between two acknowledgements."""
+
+    def __init__(self, brokers):
+        super().__init__(daemon=True)
+        self.at = ",".join(str(broker.address) for broker in brokers)
+        self.delivered, self.errors, self.longest_s, self.last = set(), [], 0.0, None
+        self.stopped = threading.Event()
+
+    def _note(self, error, message):
+        if error:
+            self.errors.append(str(error))
+            return
+        now = time.monotonic()
+        self.longest_s = max(self.longest_s, now - (self.last or now))
+        self.last = now
+        self.delivered.add(int(message.value()))
+
+    def run(self):
+        settings = {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": 120_000}
+        producer, number = Producer({"bootstrap.servers": self.at, **settings}), 0
+        while not self.stopped.wait(0.02):
+            producer.produce("kept", str(number).encode(), on_delivery=self._note)
+            producer.poll(0)
+            number += 1
+        producer.flush(120)
+
+    def consumed(self):
+        """Return every number that the topic has, each once."""
+        consumer = Consumer({"bootstrap.servers": self.at, "group.id": "check", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["kept"])
+        found, end = [], time.monotonic() + 90
+        while len(set(found)) < len(self.delivered) and time.monotonic() < end:
+            message = consumer.poll(1)
+            if message and not message.error():
+                found.append(int(message.value()))
+        consumer.close()
+        return found
+
+
+def test_from_static_to_dynamic_under_produce_traffic_and_once_killed(monkeypatch):
+    with static_quorum("quorum-dynamic", "4.1.1", monkeypatch, brokers=2) as (_home, controllers, brokers, runs):
+        admin = AdminClient({"bootstrap.servers": str(brokers[0].address)})
+        servers.create_topics(admin, [NewTopic("kept", 4, 2, config={"min.insync.replicas": "1"})])
+        code, said = runs.run(quorum_to="dynamic")
         assert code == 0, said
         assert re.search(r"static, kraft\.version 0 \(supported by every node: 0 to 1\), leader 10\d", said), said
-        assert "files: static on b1, c101, c102, c103" in said and runs.locks() == {}
-
-        code, said = runs.run(quorum_to="dynamic")
-        assert code == 0 and "kraft.version rises from 0 to 1, and Kafka never lowers it" in said, said
+        assert "files: static on b1, b2, c101, c102, c103" in said and runs.locks() == {}
+        assert "kraft.version rises from 0 to 1, and Kafka never lowers it" in said
         given = command_of(said)
         assert given["quorum_confirm"].startswith(f"{servers.CLUSTER_ID}:")
-        code, said = runs.run(**{**given, "quorum_confirm": f"{servers.CLUSTER_ID}:ffffff"})
-        assert code == 2 and "QS-QUORUM-001" in said and described(controllers).voters[0].directory_id is None, said
-        assert all(lock["closed"] for lock in runs.locks().values())
 
+        wrong = {"bootstrap_servers": [str(brokers[0].address)], "nodes": nodes_of(controllers, brokers)}
+        refused = admin_bed.run("kafka_quorum", state="dynamic", token=f"{servers.CLUSTER_ID}:ffffff", **wrong)
+        assert refused["failed"] and "QS-QUORUM-001" in refused["msg"], refused
+        code, said = runs.run("--check", "--diff", **given)
+        assert code == 0 and f"-{VOTERS}=101@" in said and f"+{BOOTSTRAP}=" in said and runs.locks() == {}, said
+        assert described(controllers).voters[0].directory_id is None and runs.manager.calls == []
+
+        leaders, traffic = Leaders(controllers), Traffic(brokers)
+        for thread in (leaders, traffic):
+            thread.start()
+        killed = runs.begin(**given)
+        servers.wait_for(lambda: runs.manager.calls or killed.poll() is not None, 600, "the first restart")
+        runs.kill(killed)
+        assert killed.returncode == -9 and all(voter.directory_id for voter in described(controllers).voters)
         code, said = runs.run(**given)
         assert code == 0, said
+        for thread in (leaders, traffic):
+            thread.stopped.set()
+            thread.join(150)
+
         found = described(controllers)
         assert all(voter.directory_id for voter in found.voters) and len(found.voters) == 3
         at = ",".join(str(controller.address) for controller in controllers)
         for server in (*controllers, *brokers):
             assert VOTERS not in file_of(server) and file_of(server)[BOOTSTRAP] == at
         stops = [unit for action, unit, _at in runs.manager.calls if action == "stop"]
-        assert sorted(stops) == ["broker-1", "controller-101", "controller-102", "controller-103"]
-        assert stops[-1] == "broker-1", "controllers before brokers"
+        assert sorted(stops) == ["broker-1", "broker-2", "controller-101", "controller-102", "controller-103"]
+        assert {stop.partition("-")[0] for stop in stops[:3]} == {"controller"}, "controllers before brokers"
+
+        print(f"failovers: {leaders.failovers()}; longest time without an acknowledgement: {traffic.longest_s:.2f} s")
+        assert leaders.failovers() and max(seconds for _old, _new, seconds in leaders.failovers()) < 30
+        assert traffic.errors == [] and len(traffic.delivered) > 100
+        assert sorted(traffic.consumed()) == sorted(traffic.delivered), "each once, none lost"
 
         code, said = runs.run(**given)
-        assert code == 0 and "nothing would change" in said and len(runs.manager.calls) == 8, said
+        assert code == 0 and "nothing would change" in said and len(runs.manager.calls) == 10, said
         assert re.search(r"localhost : ok=\d+ changed=0", said), said
 
 
@@ -127,17 +218,22 @@ def test_controllers_are_added_replaced_removed_and_unregistered(monkeypatch):
         raised(controllers, brokers, nodes_of(controllers, brokers))
         code, said = runs.run()
         assert code == 0 and "(KAFKA-21426). Repair it:" in said and "-e quorum_to=dynamic" in said, said
+        members = list(controllers)
+
+        def decided(state, which):
+            """Return what a change would be, and its token."""
+            given = {"bootstrap_servers": [str(brokers[0].address)], "nodes": nodes_of(members, brokers)}
+            return admin_bed.run("kafka_quorum", check=True, state=state, controller=str(which), **given)
 
         with new_controller(home, 104, controllers) as added:
             runs.manager.add(added)
             runs.add_controller(added)
-            servers.wait_for(lambda: added.printed("RegistrationResponse"), 60, "104 to be registered")
-            given = {"quorum_add": "c104", "quorum_apply": True}
-            code, said = runs.run(**given)
+            members.append(added)
+            servers.wait_for(lambda: added.printed(REGISTERED), 60, "104 to be registered")
+            code, said = runs.run(quorum_add="c104", quorum_apply=True)
             assert code == 0 and "becomes a voter" in said, said
             assert [voter.id for voter in described(controllers).voters] == [101, 102, 103, 104]
-            code, said = runs.run(**given)
-            assert code == 0 and "nothing would change" in said, said
+            assert decided("added", "c104")["change"] == []
 
             # The disk of a follower is lost
             lost = next(each for each in controllers if each.node_id != described(controllers).leader_id)
@@ -148,12 +244,11 @@ def test_controllers_are_added_replaced_removed_and_unregistered(monkeypatch):
             lost.format(arguments=("--no-initial-controllers",))
             lost.start(lambda: True)
             runs.manager.add(lost)
-            servers.wait_for(lambda: lost.printed("RegistrationResponse"), 60, "it to be registered")
-            code, said = runs.run(quorum_add=f"c{lost.node_id}")
-            assert code == 2 and "QS-QUORUM-006" in said, said
-            code, said = runs.run(quorum_replace=f"c{lost.node_id}")
-            assert code == 0, said
-            code, said = runs.run(**command_of(said))
+            servers.wait_for(lambda: lost.printed(REGISTERED), 60, "it to be registered")
+            refused = decided("added", f"c{lost.node_id}")
+            assert refused["failed"] and "QS-QUORUM-006" in refused["msg"], refused
+            token = decided("replaced", f"c{lost.node_id}")["token"]
+            code, said = runs.run(quorum_replace=f"c{lost.node_id}", quorum_apply=True, quorum_confirm=token)
             assert code == 0, said
             now = {voter.id: voter.directory_id for voter in described(controllers).voters}
             assert set(now) == set(before) and now[lost.node_id] != before[lost.node_id]
@@ -161,27 +256,26 @@ def test_controllers_are_added_replaced_removed_and_unregistered(monkeypatch):
 
             # The leader is removed, and resigns
             leader = described(controllers).leader_id
-            code, said = runs.run(quorum_remove=leader)
-            assert code == 0 and "resigns once its removal is committed" in said, said
-            code, said = runs.run(**command_of(said))
-            found = described([*controllers, added])
+            going = decided("removed", leader)
+            assert "resigns once its removal is committed" in going["change"][1], going
+            code, said = runs.run(quorum_remove=leader, quorum_apply=True, quorum_confirm=going["token"])
+            found = described(members)
             assert code == 0 and found.leader_id != leader and len(found.voters) == 3, said
 
             # It is gone for good, and stays registered
             removed = next(each for each in controllers if each.node_id == leader)
             removed.kill()
             runs.remove_controller(leader)
-            code, said = runs.run()
-            assert code == 0 and f"controller {leader} is registered" in said, said
-            assert f"-e quorum_unregister={leader}" in said, said
-            servers.wait_for(lambda: fetched_ago([*controllers, added], leader) > 60, 120, "a minute without a fetch")
+            members.remove(removed)
+            refused = decided("unregistered", leader)
+            assert refused["failed"] and "QS-QUORUM-008" in refused["msg"], refused
+            servers.wait_for(lambda: fetched_ago(members, leader) > 61, 120, "a minute without a fetch")
             code, said = runs.run(quorum_unregister=leader)
-            assert code == 0, said
+            assert code == 0 and f"controller {leader} is registered" in said, said
             code, said = runs.run(**command_of(said))
             after = said.rpartition("Change the quorum")[2]
             assert code == 0 and f"controller {leader} is registered" not in after, said
-            code, said = runs.run(quorum_unregister=leader, quorum_apply=True)
-            assert code == 0 and "nothing would change" in said, said
+            assert decided("unregistered", leader)["change"] == []
 
 
 def fetched_ago(controllers, node_id):
