@@ -185,7 +185,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import Unreachable
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import Unreachable, WireError
 
 STATES = ["described", "dynamic", "added", "removed", "replaced", "unregistered"]
 _IDS = {"type": "list", "elements": "int", "default": []}
@@ -249,7 +249,7 @@ def change_quorum(module, admin, connections):
         return result
     began = time.monotonic()
     try:
-        apply(given, admin, connections, collect, found, change)
+        apply(module, admin, connections, collect, found, change)
     except feature_update.NotUpdated as error:
         module.fail_json(msg=str(error), changed=error.changed)
     after, quorum_after = collect(), admin_quorum.read(admin)
@@ -310,9 +310,9 @@ def answers(found, nodes, host):
     )
 
 
-def apply(given, admin, connections, collect, found, change):
+def apply(module, admin, connections, collect, found, change):
     """Make a change. Raises QuorumError, NotUpdated, WireError."""
-    wait_s = given["wait_timeout_s"]
+    wait_s = module.params["wait_timeout_s"]
     if change.levels:
         changes = core_features.updates({core_features.KRAFT_VERSION: 1}, found["finalized"])
         updater = feature_update.Updater(admin, collect, wait_s)
@@ -324,7 +324,16 @@ def apply(given, admin, connections, collect, found, change):
     if change.voter:
         changer.remove(admin.cluster_id, *change.voter)
     if change.joins:
-        changer.add(admin.cluster_id, change.joins)
+        try:
+            changer.add(admin.cluster_id, change.joins)
+        except (core_quorum.QuorumError, WireError) as error:
+            if not change.voter:
+                raise
+            module.fail_json(
+                msg=f"controller {change.voter[0]} with its earlier directory was removed, and with the new one it was "
+                f"not added: {error}. Run again, it adds it (QS-QUORUM-010)",
+                changed=True,
+            )
     if change.unregisters is not None:
         changer.unregister(change.unregisters)
 
