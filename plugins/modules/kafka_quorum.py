@@ -226,7 +226,14 @@ def change_quorum(module, admin, connections):
     def collect():
         return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
 
-    found, quorum = collect(), admin_quorum.read(admin)
+    found = collect()
+    if found["migrating"] or found["mode"] == "zookeeper":
+        seen = found["migrating"] or "the brokers run in ZooKeeper mode"
+        module.fail_json(
+            msg=f"the quorum is shown and changed in KRaft mode alone, not during a migration: {seen}. Finalize it "
+            "first (quorumshift.kafka.status shows the next step). Nothing was changed (QS-QUORUM-002)"
+        )
+    quorum = admin_quorum.read(admin)
     if given["state"] == core_quorum.DESCRIBE:
         return describe(given, admin, found, quorum)
     try:
@@ -267,11 +274,10 @@ def change_quorum(module, admin, connections):
 
 def plan(given, admin, connections, found, quorum):
     """Return the change that the task asks for (core.admin.quorum.Change). Raises QuorumError."""
-    if found["migrating"] or found["mode"] != "kraft":
-        seen = found["migrating"] or f"the mode is {found['mode']}"
+    if found["mode"] != "kraft":
         raise core_quorum.QuorumError(
-            f"the quorum must not change during a migration to KRaft, or without KRaft: {seen}. Finalize it first "
-            "(quorumshift.kafka.status shows the next step) (QS-QUORUM-002)"
+            f"the mode of the brokers is {found['mode']}: they do not answer. Start one, or correct "
+            "quorumshift_bootstrap_servers (QS-QUORUM-002)"
         )
     nodes, finalized, which = given["nodes"], found["finalized"], given["controller"]
     known = quorum, nodes, finalized

@@ -172,8 +172,8 @@ def directory_of(node: NodeFacts) -> str:
 
 
 def find_ghosts(quorum: Mapping[str, Any], nodes: Mapping[str, NodeFacts], finalized: Mapping[str, int]) -> List[Ghost]:
-    """Return the voters and registered nodes that no host of the inventory is: of the latter, those that a metadata log
-    has which was read (`are_registrations_unknown`)."""
+    """Return the voters and registered nodes that no host of the inventory is, and voters with another directory than
+    their host has. Registrations are those of the longest metadata log (`are_registrations_unknown`)."""
     hosts = hosts_by_id(nodes, CONTROLLER)
     found = []
     for voter in quorum["voters"]:
@@ -191,6 +191,16 @@ def find_ghosts(quorum: Mapping[str, Any], nodes: Mapping[str, NodeFacts], final
                         if voter["directory_id"]
                         else "make the quorum dynamic first"
                     ),
+                )
+            )
+        elif voter["directory_id"] and directory_of(nodes[hosts[voter["id"]]]) not in ("", voter["directory_id"]):
+            host = hosts[voter["id"]]
+            found.append(
+                Ghost(
+                    "voter",
+                    voter["id"],
+                    f"has directory {voter['directory_id']}, and {host} has {directory_of(nodes[host])}",
+                    f"replace it: {PLAYBOOK} -e quorum_replace={host}",
                 )
             )
     gone = registrations.find_gone(nodes) or ()

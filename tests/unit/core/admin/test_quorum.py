@@ -278,6 +278,10 @@ def test_ghosts_are_named_with_what_removes_them():
     assert (ghost.what, ghost.node_id) == ("controller", 104) and "quorum_unregister=104" in ghost.do
     (ghost,) = core.find_ghosts(quorum(), hosts, ELDER)
     assert "no release before 4.4 can unregister" in ghost.do
+    other = quorum()
+    other["voters"][2]["directory_id"] = "elder"
+    (ghost,) = core.find_ghosts(other, nodes(BOOTSTRAP), DYNAMIC)
+    assert (ghost.what, ghost.node_id) == ("voter", 103) and "quorum_replace=c3" in ghost.do
     del hosts["c3"]
     found = core.find_ghosts(quorum(), hosts, DYNAMIC)
     assert [(ghost.what, ghost.node_id) for ghost in found] == [("voter", 103), ("controller", 104)]
