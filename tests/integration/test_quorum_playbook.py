@@ -120,11 +120,12 @@ class Traffic(threading.Thread):
         """Return every number that the topic has, each once."""
         consumer = Consumer({"bootstrap.servers": self.at, "group.id": "check", "auto.offset.reset": "earliest"})
         consumer.subscribe(["kept"])
-        found, end = [], time.monotonic() + 90
-        while len(set(found)) < len(self.delivered) and time.monotonic() < end:
+        found, news = [], time.monotonic()
+        while len(found) < len(self.delivered) and time.monotonic() < news + 60:  # the bound of a standstill
             message = consumer.poll(1)
             if message and not message.error():
                 found.append(int(message.value()))
+                news = time.monotonic()
         consumer.close()
         return found
 
