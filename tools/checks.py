@@ -125,7 +125,7 @@ LONG_INTEGRATION = [
     f"tests/integration/test_{name}.py"
     for name in (
         *("dead_destination_host", "decommission_playbook", "feature_changes", "features_playbook"),
-        "old_metadata_version",
+        *("old_metadata_version", "quorum_playbook"),
         *("reassign_playbook", "slow_start", "stuck_leaders", "upgrade", "upgrade_audit", "zk_controller_restore"),
     )
 ]

@@ -48,6 +48,8 @@ options:
       - V(upgrade_broker) and V(upgrade_controller) are the same with another release, V(protocol_broker) with another
         C(inter.broker.protocol.version). A node that does not come up gets its earlier release and file back.
       - V(zk_connect) does the same with a broker in plain ZooKeeper mode, and changes its C(zookeeper.connect).
+      - V(dynamic_controller) and V(dynamic_broker) do the same with a node in KRaft mode, and replace its
+        C(controller.quorum.voters) by C(controller.quorum.bootstrap.servers).
     type: str
     choices:
       - controller
@@ -63,6 +65,8 @@ options:
       - upgrade_controller
       - protocol_broker
       - zk_connect
+      - dynamic_controller
+      - dynamic_broker
   release:
     description:
       - With V(upgrade_broker) and V(upgrade_controller), the release that the node is to run. C(home) is the link from

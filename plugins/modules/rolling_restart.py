@@ -51,6 +51,8 @@ options:
       - V(restart_broker) and V(restart_controller) restart nodes in the mode in which they run, outside of a migration.
         V(upgrade_broker), V(upgrade_controller) and V(protocol_broker) are plain restarts too, in an upgrade.
         V(zk_connect) restarts brokers in plain ZooKeeper mode with another C(zookeeper.connect).
+        V(dynamic_controller) and V(dynamic_broker) restart nodes in KRaft mode with
+        C(controller.quorum.bootstrap.servers) in place of C(controller.quorum.voters).
       - Required unless O(state=batches).
     type: str
     choices:
@@ -66,6 +68,8 @@ options:
       - upgrade_controller
       - protocol_broker
       - zk_connect
+      - dynamic_controller
+      - dynamic_broker
   canary:
     description:
       - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by

@@ -33,12 +33,12 @@ options:
     description:
       - With O(state=begun), the direction of a run that changes something. V(forward) fails in a phase from which no
         migration can continue, and during a restore. V(back) fails where no rollback is possible. V(restart),
-        V(reassign) and V(features) fail while a migration is under way, the last two also where a restart is
-        unfinished. A cancellation of reassignments fails in no phase, and neither does V(features) without
-        C(features_apply). Each direction that changes something fails while another run holds the run lock. Handled by
-        the action plugin.
+        V(reassign), V(features) and V(quorum) fail while a migration is under way, the second and third also where a
+        restart is unfinished. A cancellation of reassignments fails in no phase, and neither does V(features) without
+        C(features_apply), nor V(quorum) without C(quorum_apply). Each direction that changes something fails while
+        another run holds the run lock. Handled by the action plugin.
     type: str
-    choices: ["", forward, back, restore, restart, reassign, features]
+    choices: ["", forward, back, restore, restart, reassign, features, quorum]
     default: ""
   plan:
     description:
@@ -159,7 +159,7 @@ def main():
             "state": {"type": "str", "required": True, "choices": ["begun", "locked", "held", "closed"]},
             "direction": {
                 "type": "str",
-                "choices": ["", "forward", "back", "restore", "restart", "reassign", "features"],
+                "choices": ["", "forward", "back", "restore", "restart", "reassign", "features", "quorum"],
                 "default": "",
             },
             "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},

@@ -284,14 +284,14 @@ class KafkaServer(JavaServer):
     properties: Dict[str, str]
     listeners: Dict[str, HostPort]
 
-    def format(self, cluster_id: str = CLUSTER_ID, release: str = "") -> None:
+    def format(self, cluster_id: str = CLUSTER_ID, release: str = "", arguments: Sequence[str] = ()) -> None:
         """Run `kafka-storage format`, which a KRaft node needs before its first start; `release`: the metadata.version,
-        by default the newest."""
+        by default the newest; `arguments`: more of them."""
         # one argument: a generated cluster id may begin with "-"
-        arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties")]
-        arguments += ["--release-version", release] if release else []
+        words = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties"), *arguments]
+        words += ["--release-version", release] if release else []
         done = subprocess.run(
-            [*java(), "kafka.tools.StorageTool", *arguments],
+            [*java(), "kafka.tools.StorageTool", *words],
             capture_output=True,
             text=True,
             timeout=START_SECONDS,
@@ -434,15 +434,17 @@ def kraft_controller(
     cluster_id: str = CLUSTER_ID,
     ready: Callable[[], object] | None = None,
     release: str = "",
+    arguments: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
     """Run a KRaft controller at `address` with a formatted directory; `settings` has its listener's security.
 
-    One of several voters never logs alone that it started: pass `ready`, or use kraft_controllers.
+    One of several voters never logs alone that it started: pass `ready`, or use kraft_controllers. `arguments`: more
+    of its formatting.
     """
     properties = {"process.roles": "controller", "node.id": str(node_id), **controller_keys(voters)}
     listeners = {"CONTROLLER": str(address)}
     name = f"controller-{node_id}"
-    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready, release)
+    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready, release, arguments)
 
 
 @contextlib.contextmanager
@@ -527,6 +529,7 @@ def _kafka(
     cluster_id: str | None,
     ready: Callable[[], object] | None = None,
     release: str = "",
+    arguments: Sequence[str] = (),
 ) -> Iterator[KafkaServer]:
     if listeners is None:
         listeners = {"PLAINTEXT": f"127.0.0.1:{free_port()}"}
@@ -548,7 +551,7 @@ def _kafka(
     server.configure(settings or {})
     try:
         if cluster_id is not None:
-            server.format(cluster_id, release)
+            server.format(cluster_id, release, arguments)
         server.start(ready)
         yield server
     finally:

@@ -392,7 +392,7 @@ def test_the_repair_ends_the_loop_in_which_systemd_starts_a_broken_release(made,
     assert record["outcome"] == "reverted" and node.version() == OLD, record
 
 
-@pytest.mark.parametrize("kind", ["protocol_broker", "zk_connect"])
+@pytest.mark.parametrize("kind", ["protocol_broker", "zk_connect", "dynamic_broker"])
 def test_the_repair_of_a_lost_restart_with_another_file_gives_the_earlier_one_back(made, killed, kind):
     node = made()
     before = node.file.read_text()
@@ -400,9 +400,11 @@ def test_the_repair_of_a_lost_restart_with_another_file_gives_the_earlier_one_ba
         "import sys\nif 'z9' in open(sys.argv[3]).read() or 'protocol' in open(sys.argv[3]).read(): sys.exit(1)\n"
         + _NODE
     )
-    changes = (
-        {"inter.broker.protocol.version": "3.9"} if kind == "protocol_broker" else {"zookeeper.connect": "z9:2181"}
-    )
+    changes = {
+        "protocol_broker": {"inter.broker.protocol.version": "3.9"},
+        "zk_connect": {"zookeeper.connect": "z9:2181"},
+        "dynamic_broker": {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "z9:9093"},
+    }[kind]
     lives = killed("start")
     restart_worker.begin(node.spec(kind=kind, changes=changes, release=None))
     assert node.ended()["outcome"] is None

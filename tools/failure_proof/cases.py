@@ -216,7 +216,7 @@ def _bounded(choice: random.Random, listed: list[Case], number: int) -> list[Cas
 # A sample runs one of these two groups: its seed is even or odd. Each takes about 70 s of CPU.
 SAMPLED = (
     ("migrate", "zk_rollback", "upgrade_kraft", "rollback_hybrid", "restore_zookeeper", "restart", "decommission"),
-    ("zk_migrate", "finalize", "rollback", "upgrade", "restart_kraft", "reassign", "features"),
+    ("zk_migrate", "finalize", "rollback", "upgrade", "restart_kraft", "reassign", "features", "quorum"),
 )
 
 

@@ -79,6 +79,12 @@ SCENARIOS = {
             {"phase": "finalized", "metadata_version": 20},
         ),
         Scenario(
+            "quorum",
+            "quorum",
+            {"quorum_to": "dynamic", "quorum_apply": True, "quorum_confirm": stubs.QUORUM_TOKEN, **TOGETHER},
+            {"phase": "finalized"},
+        ),
+        Scenario(
             "restore_zookeeper",
             "restore_zookeeper",
             {"quorumshift_restore_token": RESTORE, **TOGETHER},

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum as core_quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, zk_clients
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
@@ -37,6 +38,7 @@ NO_SERVICE = {
     "active_state": "inactive",
 }
 COUNTED = {"records": {"TOPIC_RECORD": 3}, "topics": ["orders"], "acls": [], "configs": []}
+QUORUM_TOKEN = f"{CLUSTER}:0a1b2c"
 Stub = Callable[[World, str, dict[str, Any], bool], dict[str, Any]]
 
 
@@ -148,6 +150,26 @@ def kafka_features(world: World, _host: str, args: dict[str, Any], check: bool) 
         "lost": "",
         "epoch": 6,
         "waited_s": 0.0,
+    }
+
+
+def kafka_quorum(world: World, _host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
+    """Raise kraft.version; the playbook's restarts change the files."""
+    level = world.state().get("kraft_version", 0)
+    files = {host: core_quorum.configuration(node) for host, node in args["nodes"].items()}
+    static = sorted(host for host, how in files.items() if how == core_quorum.STATIC)
+    wanted = args.get("state", core_quorum.DESCRIBE) == core_quorum.TO_DYNAMIC
+    if wanted and not level and not check:
+        with world.changing() as state:
+            state["kraft_version"] = 1
+    now = 1 if wanted and not check else level
+    none: dict[str, Any] = {"voters": [], "observers": [], "ghosts": [], "silent": [], "repair": []}
+    return {
+        **{"changed": wanted and not level, **none, "cluster_id": CLUSTER, "mode": "kraft", "dynamic": bool(now)},
+        **{"kraft_version": {"finalized": now, "lowest": 0, "highest": 1}, "leader_id": 101, "leader_epoch": 1},
+        **{"high_watermark": 100, "configuration": files, "registrations_unknown": False, "waited_s": 0.0},
+        **{"change": ["dynamic"] if wanted and (static or not level) else [], "files": static if wanted else []},
+        "token": QUORUM_TOKEN if wanted and not level else "",
     }
 
 
@@ -599,6 +621,7 @@ STUBS: dict[str, Stub] = {
         preferred_leader_election,
         kafka_features,
         kafka_features_info,
+        kafka_quorum,
         zk_restore,
         zk_cut,
         zk_cut_order,

@@ -103,6 +103,11 @@ ERROR_NAMES = {
     95: "INVALID_UPDATE_VERSION",
     96: "FEATURE_UPDATE_FAILED",
     102: "BROKER_ID_NOT_REGISTERED",
+    104: "INCONSISTENT_CLUSTER_ID",
+    125: "INVALID_VOTER_KEY",
+    126: "DUPLICATE_VOTER",
+    127: "VOTER_NOT_FOUND",
+    136: "CONTROLLER_ID_NOT_REGISTERED",
 }
 """Names of the error codes of these requests (class org.apache.kafka.common.protocol.Errors)."""
 

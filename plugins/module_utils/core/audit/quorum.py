@@ -70,8 +70,8 @@ def kraft_version(facts: Facts, target: str) -> Iterable[Finding]:
     if hosts:
         yield Finding(
             f"kraft.version is {level}, so the quorum is dynamic, and {VOTERS} is still in the files of {names(hosts)}",
-            "replace it by controller.quorum.bootstrap.servers=HOST:PORT,... of all controllers, controllers before "
-            "brokers, and restart them one by one. kraft.version does not go down",
+            "replace it by controller.quorum.bootstrap.servers: quorumshift.kafka.quorum -e quorum_to=dynamic -e "
+            "quorum_apply=true restarts one node after the other. kraft.version does not go down",
         )
 
 

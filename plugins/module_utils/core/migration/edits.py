@@ -171,3 +171,8 @@ def protocol(host: Host) -> Dict[str, Any]:
 def zookeeper_connect(host: Host) -> Dict[str, Any]:
     """A move between ensembles changes the servers that a broker connects to."""
     return {"changes": {"zookeeper.connect": host.common("zk_migrate_connect")}}
+
+
+def dynamic_quorum(host: Host) -> Dict[str, Any]:
+    """A node of a dynamic quorum finds the controllers by bootstrap servers."""
+    return {"changes": kraft_config.to_dynamic_quorum(host.values)}

@@ -17,6 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
     AddressError,
     HostPort,
     Listener,
+    parse_host_port,
     parse_listeners,
 )
 
@@ -27,6 +28,7 @@ AUTHORIZER = "authorizer.class.name"
 ENCODER_SECRET = "password.encoder.secret"
 PROTOCOL = "inter.broker.protocol.version"
 ANONYMOUS = "User:ANONYMOUS"
+QUORUM_VOTERS, QUORUM_BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 
 # Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need; with * the begin of keys
 ZOOKEEPER_ONLY = (
@@ -253,6 +255,34 @@ def is_one_of(key: str, names: Iterable[str]) -> bool:
 def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
     """Return the changes that end a controller's migration mode for good."""
     return {key: None for key in properties if is_one_of(key, READS_ZOOKEEPER)}
+
+
+def static_voters(properties: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return (id, host:port) of each voter in controller.quorum.voters (QuorumConfig.parseVoterConnections).
+
+    Raises AddressError.
+    """
+    found = []
+    for item in config_values.list_items(properties, QUORUM_VOTERS):
+        number, at, address = item.partition("@")
+        if not at or not number.strip().isdigit():
+            raise AddressError(f"{QUORUM_VOTERS} has {item!r}, which is no voter: write ID@HOST:PORT (QS-CONNECT-006)")
+        found.append((int(number), str(parse_host_port(address))))
+    return found
+
+
+def to_dynamic_quorum(properties: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the changes that make a node's file one of a dynamic quorum (KIP-853), none where it is one.
+
+    The bootstrap servers are the addresses of the voters that the file names, which the node reaches. Those that it has
+    already stay. Raises AddressError.
+    """
+    if not config_values.get(properties, QUORUM_VOTERS):
+        return {}
+    changes: dict[str, str | None] = {QUORUM_VOTERS: None}
+    if not config_values.get(properties, QUORUM_BOOTSTRAP):
+        changes[QUORUM_BOOTSTRAP] = ",".join(address for _voter_id, address in static_voters(properties))
+    return changes
 
 
 def controller_properties(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Collection, Mapping, NamedTuple
+from typing import Collection, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
@@ -80,10 +80,12 @@ def _is_stopped(node: NodeFacts) -> bool:
     return bool(service) and not service.get("masked") and restart_token.is_stopped(service)
 
 
-def explain_kept(facts: ClusterFacts, hosts: Collection[str]) -> str:
+def explain_kept(facts: ClusterFacts, hosts: Sequence[str]) -> str:
     """Return why these controllers may not be formatted again now, as a sentence without its full stop; "" if they
     may."""
-    replace = "a formatted controller is another voter: remove the lost one and add the new one"
+    replace = (
+        f"a formatted controller is another voter: quorumshift.kafka.quorum replaces it with -e quorum_replace={hosts[0]}"
+    )
     dynamic = sorted(
         host
         for host, node in facts["nodes"].items()

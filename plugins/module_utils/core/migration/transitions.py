@@ -94,6 +94,7 @@ class Kind(NamedTuple):
 
 _PLAIN_BROKER = (node_mode.ZK, node_mode.KRAFT)
 _PLAIN_CONTROLLER = (node_mode.CONTROLLER_FINAL,)
+_QUORUM = (kraft_config.QUORUM_VOTERS, kraft_config.QUORUM_BOOTSTRAP)
 _UNCHANGED = "a plain restart changes no file"
 
 KINDS = {
@@ -215,6 +216,24 @@ KINDS = {
             gate="restart",
             edit=edits.zookeeper_connect,
             may_change=("zookeeper.connect",),
+        ),
+        Kind(
+            "dynamic_controller",
+            CONTROLLER,
+            before=_PLAIN_CONTROLLER,
+            after=KEEP,
+            gate="restart",
+            edit=edits.dynamic_quorum,
+            may_change=_QUORUM,
+        ),
+        Kind(
+            "dynamic_broker",
+            BROKER,
+            before=(node_mode.KRAFT,),
+            after=KEEP,
+            gate="restart",
+            edit=edits.dynamic_quorum,
+            may_change=_QUORUM,
         ),
     )
 }

@@ -32,7 +32,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 )
 
 PREFIXES = (
-    *("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_"),
+    *("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_", "quorum_"),
     *("decommission_", "soak_", "support_", "controller_hosts_"),
 )
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems

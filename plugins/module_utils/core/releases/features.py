@@ -164,8 +164,8 @@ def _explain_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
     named = f"{named or 'here'} {'may make' if None in found else 'makes'}"
     return (
         f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} them "
-        "dynamic for good, and the nodes' files go on naming static ones. Use Kafka's own tools and guide "
-        "for this step (KIP-853) (QS-ADMIN-009)"
+        "dynamic for good, and the nodes' files go on naming static ones. Use quorumshift.kafka.quorum -e "
+        "quorum_to=dynamic, which changes both (QS-ADMIN-009)"
     )
 
 

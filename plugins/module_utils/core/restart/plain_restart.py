@@ -16,6 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Clu
 
 UNAVOIDABLE = "unavoidable"
 RESTART, REASSIGNMENT, FEATURES = "A plain restart", "A reassignment", "A change of features"
+QUORUM = "A change of the quorum"
 
 
 def refusal(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts that a rollback, a reassignment or a change of features excludes: whether it may, and the facts without them.
-Pure, over collected facts (probes.cluster.cluster.collect).
+"""Hosts that a rollback, a reassignment, a change of features or of the quorum excludes: whether it may, and the facts
+without them. Pure, over collected facts (probes.cluster.cluster.collect).
 
 A broker that is down serves no client, and its log stays on its disk. The rollback must keep the in-sync replicas of
 the other brokers. A controller that is down may have voted for changes that only one other controller has on disk.
@@ -64,8 +64,10 @@ def _explain_refusal(
     facts: ClusterFacts, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str
 ) -> str | None:
     """Return why, without the hosts' names."""
-    if direction not in (run_lock.BACK, run_lock.REASSIGN, run_lock.FEATURES):
-        return "only a rollback, a reassignment or a change of features may exclude hosts (QS-ROLLBACK-002)"
+    if direction not in (run_lock.BACK, run_lock.REASSIGN, run_lock.FEATURES, run_lock.QUORUM):
+        return (
+            "only a rollback, a reassignment, a change of features or of the quorum may exclude hosts (QS-ROLLBACK-002)"
+        )
     unknown = sorted(host for host, node in excluded.items() if not node["role"])
     if unknown:
         return f"{', '.join(unknown)} is in neither of the groups kafka_broker and kafka_controller (QS-ROLLBACK-002)"

@@ -23,8 +23,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, RestartRecord, RunLock
 
 FORWARD, BACK, RESTORE, RESTART, REASSIGN = "forward", "back", "restore", "restart", "reassign"
-FEATURES = "features"
-PLAIN = (RESTART, REASSIGN, FEATURES)
+FEATURES, QUORUM = "features", "quorum"
+PLAIN = (RESTART, REASSIGN, FEATURES, QUORUM)
 """Directions outside of a migration: the same playbook goes on after a failure."""
 _PROCESS = ("boot_id", "pid_namespace")
 

@@ -37,6 +37,7 @@ CHANGES: dict[str, Mapping[str, tuple]] = {
     "controller_wipe": {},
     "kafka_features": {},
     "kafka_home": {"state": ("switched",)},
+    "kafka_quorum": {"state": ("dynamic", "added", "removed", "replaced", "unregistered")},
     "node_restart": {},
     "partition_reassignment": {},
     "restore_zk_controller": {},

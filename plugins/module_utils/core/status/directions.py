@@ -22,7 +22,7 @@ _IDS = {phase.REVERTING: "(QS-PHASE-002)", phase.KRAFT_NATIVE: "(QS-PHASE-003)"}
 class Wanted(NamedTuple):
     """What a run is to do. `direction`: of core.run.run_lock, '' for one that changes nothing; `target`: of a rollback.
     The others say what the operator asked for: to finalize, to remove the backups of ZooKeeper, to restore, to apply
-    a reassignment or to cancel it, to change features."""
+    a reassignment or to cancel it, to change features, to change the quorum."""
 
     direction: str = ""
     target: str = ""
@@ -32,6 +32,7 @@ class Wanted(NamedTuple):
     reassigns: bool = False
     cancels: bool = False
     updates: bool = False
+    changes_quorum: bool = False
 
 
 def explain_phase(state: Mapping) -> str:
@@ -53,6 +54,8 @@ def is_idle(wanted: Wanted, facts: ClusterFacts, detected: phase.PhaseResult) ->
         return not (wanted.reassigns or wanted.cancels)
     if wanted.direction == run_lock.FEATURES:
         return not wanted.updates
+    if wanted.direction == run_lock.QUORUM:
+        return not wanted.changes_quorum
     if wanted.direction == run_lock.BACK:
         return rollback.is_idle(facts, detected, wanted.target)
     waits = detected.phase == phase.DUAL_WRITE and not wanted.finalizes
@@ -75,8 +78,9 @@ def refusal(
     if not wanted.direction:
         return None
     other = same_cluster.refusal(facts, cluster_id, () if cluster_id else [same_cluster.HOSTS])
-    if wanted.direction == run_lock.FEATURES and not wanted.updates:
-        return other  # shows them in each phase, also under the run lock of another run
+    only_shows = {run_lock.FEATURES: not wanted.updates, run_lock.QUORUM: not wanted.changes_quorum}
+    if only_shows.get(wanted.direction):
+        return other  # shows it in each phase, also under the run lock of another run
     unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
     if unreached and locked and not same_cluster.troubles(facts, cluster_id):
         refused: str | None = locked  # hosts that do not answer are why no cluster id could be read
@@ -84,7 +88,7 @@ def refusal(
         refused = other or excluded.refusal(facts, detected, wanted.direction) or locked
     if refused:
         leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST (QS-ADMIN-003)"
-        excludes = wanted.direction in (run_lock.REASSIGN, run_lock.FEATURES)
+        excludes = wanted.direction in (run_lock.REASSIGN, run_lock.FEATURES, run_lock.QUORUM)
         return f"{refused}. {leave_out}" if excludes and unreached else refused
     if wanted.direction == run_lock.REASSIGN:
         # In any phase a reassignment may be cancelled: migrations wait for the end of reassignments
@@ -95,6 +99,8 @@ def refusal(
     finishes = bool(state["unfinished"])
     if wanted.direction == run_lock.RESTART:
         return plain_restart.refusal(facts, detected)
+    if wanted.direction == run_lock.QUORUM:
+        return plain_restart.refusal(facts, detected, plain_restart.QUORUM)
     if wanted.direction == run_lock.BACK and not finishes:
         return rollback.refusal(facts, detected, wanted.target)
     if wanted.direction == run_lock.FORWARD and wanted.removes_backups and backups.refusal(state["phase"]):

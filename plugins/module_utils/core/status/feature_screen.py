@@ -51,7 +51,7 @@ def render(found: Mapping[str, Any]) -> List[str]:
             ]
         )
     errors = [f"! {name}: {node['error']}" for name, node in sorted(found["nodes"].items()) if "error" in node]
-    lines = [head, *_table(rows), "", *_table(nodes), *(f"  {text}" for text in errors)]
+    lines = [head, *render_table(rows), "", *render_table(nodes), *(f"  {text}" for text in errors)]
     if found["quorum_error"] and found["mode"] != "zookeeper":
         lines.append(f"  ! the quorum could not be described: {found['quorum_error']}")
     if found["voters_unknown"]:
@@ -155,7 +155,7 @@ def _before(update: Mapping[str, Any]) -> str:
     return _label(update["feature"], update["before"]) if update["before"] else "not finalized"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> List[str]:
+def render_table(rows: Sequence[Sequence[str]]) -> List[str]:
     """Return rows as lines of columns of equal width."""
     widths = [
         max(len(row[column]) for row in rows if column < len(row)) for column in range(max(len(row) for row in rows))

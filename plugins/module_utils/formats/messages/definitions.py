@@ -22,6 +22,19 @@ DEFINITIONS = {
         'me":"Principal","type":"string","versions":"0+"},{"name":"Host","type":"string","versions":"0+"},{"name":"Oper'
         'ation","type":"int8","versions":"0+"},{"name":"PermissionType","type":"int8","versions":"0+"}]}'
     ),
+    "AddRaftVoterRequest": (
+        '{"apiKey":80,"type":"request","name":"AddRaftVoterRequest","validVersions":"0","flexibleVersions":"0+","fields'
+        '":[{"name":"ClusterId","type":"string","versions":"0+","nullableVersions":"0+"},{"name":"TimeoutMs","type":"in'
+        't32","versions":"0+"},{"name":"VoterId","type":"int32","versions":"0+"},{"name":"VoterDirectoryId","type":"uui'
+        'd","versions":"0+"},{"name":"Listeners","type":"[]Listener","versions":"0+","fields":[{"name":"Name","type":"s'
+        'tring","versions":"0+"},{"name":"Host","type":"string","versions":"0+"},{"name":"Port","type":"uint16","versio'
+        'ns":"0+"}]}]}'
+    ),
+    "AddRaftVoterResponse": (
+        '{"apiKey":80,"type":"response","name":"AddRaftVoterResponse","validVersions":"0","flexibleVersions":"0+","fiel'
+        'ds":[{"name":"ThrottleTimeMs","type":"int32","versions":"0+"},{"name":"ErrorCode","type":"int16","versions":"0'
+        '+"},{"name":"ErrorMessage","type":"string","versions":"0+","nullableVersions":"0+","ignorable":true}]}'
+    ),
     "AlterPartitionReassignmentsRequest": (
         '{"apiKey":45,"type":"request","name":"AlterPartitionReassignmentsRequest","validVersions":"0","flexibleVersion'
         's":"0+","fields":[{"name":"TimeoutMs","type":"int32","versions":"0+","default":"60000"},{"name":"Topics","type'
@@ -510,6 +523,16 @@ DEFINITIONS = {
         '{"apiKey":26,"type":"metadata","name":"RemoveDelegationTokenRecord","validVersions":"0","flexibleVersions":"0+'
         '","fields":[{"name":"TokenId","type":"string","versions":"0+"}]}'
     ),
+    "RemoveRaftVoterRequest": (
+        '{"apiKey":81,"type":"request","name":"RemoveRaftVoterRequest","validVersions":"0","flexibleVersions":"0+","fie'
+        'lds":[{"name":"ClusterId","type":"string","versions":"0+","nullableVersions":"0+"},{"name":"VoterId","type":"i'
+        'nt32","versions":"0+"},{"name":"VoterDirectoryId","type":"uuid","versions":"0+"}]}'
+    ),
+    "RemoveRaftVoterResponse": (
+        '{"apiKey":81,"type":"response","name":"RemoveRaftVoterResponse","validVersions":"0","flexibleVersions":"0+","f'
+        'ields":[{"name":"ThrottleTimeMs","type":"int32","versions":"0+"},{"name":"ErrorCode","type":"int16","versions"'
+        ':"0+"},{"name":"ErrorMessage","type":"string","versions":"0+","nullableVersions":"0+","ignorable":true}]}'
+    ),
     "RemoveTopicRecord": (
         '{"apiKey":9,"type":"metadata","name":"RemoveTopicRecord","validVersions":"0","flexibleVersions":"0+","fields":'
         '[{"name":"TopicId","type":"uuid","versions":"0+"}]}'
@@ -585,6 +608,15 @@ DEFINITIONS = {
     "UnregisterControllerRecord": (
         '{"apiKey":29,"type":"metadata","name":"UnregisterControllerRecord","validVersions":"0","flexibleVersions":"0+"'
         ',"fields":[{"name":"ControllerId","type":"int32","versions":"0+"}]}'
+    ),
+    "UnregisterControllerRequest": (
+        '{"apiKey":94,"type":"request","name":"UnregisterControllerRequest","validVersions":"0","flexibleVersions":"0+"'
+        ',"fields":[{"name":"ControllerId","type":"int32","versions":"0+"}]}'
+    ),
+    "UnregisterControllerResponse": (
+        '{"apiKey":94,"type":"response","name":"UnregisterControllerResponse","validVersions":"0","flexibleVersions":"0'
+        '+","fields":[{"name":"ThrottleTimeMs","type":"int32","versions":"0+"},{"name":"ErrorCode","type":"int16","vers'
+        'ions":"0+"},{"name":"ErrorMessage","type":"string","versions":"0+","nullableVersions":"0+"}]}'
     ),
     "UpdateFeaturesRequest": (
         '{"apiKey":57,"type":"request","name":"UpdateFeaturesRequest","validVersions":"0-1","flexibleVersions":"0+","fi'

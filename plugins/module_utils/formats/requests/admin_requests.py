@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Encode the requests that move partitions and update features. No I/O.
+"""Encode the requests that move partitions, update features and change the quorum. No I/O.
 
 KIP-455 for reassignments, KIP-460 for elections, KIP-584 with KIP-778 for features, KIP-339 for configs, KIP-827 for
-log directories. Answers are decoded by broker_requests.read.
+log directories, KIP-853 for voters, KIP-1312 for registrations of controllers. Answers are decoded by
+broker_requests.read.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ TOPIC, BROKER = 2, 4
 """ConfigResource.Type."""
 _SET, _DELETE = 0, 1
 DESCRIBE_LOG_DIRS = Request("DescribeLogDirs", 4)
+ADD_VOTER, REMOVE_VOTER = Request("AddRaftVoter", 0), Request("RemoveRaftVoter", 0)
+UNREGISTER_CONTROLLER = Request("UnregisterController", 0)
 
 
 def alter_reassignments(targets: Mapping[Partition, Sequence[int] | None], timeout_ms: int) -> bytes:
@@ -81,3 +84,28 @@ def log_dirs(partitions: Iterable[Partition] | None) -> bytes:
     """Return a request for the broker's own replicas of these partitions, None for all that it has."""
     topics = None if partitions is None else group_by_topic(sorted(partitions), name="topic")
     return DESCRIBE_LOG_DIRS.body(topics=topics)
+
+
+def add_voter(
+    cluster_id: str, voter_id: int, directory_id: str, endpoints: Iterable[Tuple[str, str, int]], timeout_ms: int
+) -> bytes:
+    """Return a request that makes an observer a voter. `endpoints`: (listener, host, port) of the controller; the
+    leader requires its own controller listener among them (AddVoterHandler)."""
+    listed = [{"name": name, "host": host, "port": port} for name, host, port in endpoints]
+    return ADD_VOTER.body(
+        clusterId=cluster_id,
+        timeoutMs=timeout_ms,
+        voterId=voter_id,
+        voterDirectoryId=directory_id,
+        listeners=listed,
+    )
+
+
+def remove_voter(cluster_id: str, voter_id: int, directory_id: str) -> bytes:
+    """Return a request that removes a voter with this directory."""
+    return REMOVE_VOTER.body(clusterId=cluster_id, voterId=voter_id, voterDirectoryId=directory_id)
+
+
+def unregister_controller(controller_id: int) -> bytes:
+    """Return a request that removes the registration of a controller."""
+    return UNREGISTER_CONTROLLER.body(controllerId=controller_id)

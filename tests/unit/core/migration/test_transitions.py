@@ -34,13 +34,14 @@ MODES = {
 }
 _BROKER = "broker.id=2\nlisteners=PLAINTEXT://:9092\nzookeeper.connect=z1:2181\ninter.broker.protocol.version=3.9\n"
 _CONTROLLER = "process.roles=controller\nnode.id=101\npassword.encoder.secret=s\nzookeeper.connect=z1:2181\n"
+_VOTERS = "controller.quorum.voters=101@c1:9093,102@c2:9093\n"
 _FLAG = "zookeeper.metadata.migration.enable=true\n"
 FILES = {
     node_mode.ZK: f"# the operator's\n{_BROKER}",
     node_mode.ZK_MIGRATION: f"# the operator's\n{_BROKER}{_FLAG}",
-    node_mode.KRAFT: "# the operator's\nprocess.roles=broker\nnode.id=2\nlisteners=PLAINTEXT://:9092\n",
+    node_mode.KRAFT: f"# the operator's\nprocess.roles=broker\nnode.id=2\nlisteners=PLAINTEXT://:9092\n{_VOTERS}",
     node_mode.CONTROLLER_MIGRATION: f"# the operator's\n{_CONTROLLER}{_FLAG}",
-    node_mode.CONTROLLER_FINAL: "# the operator's\nprocess.roles=controller\nnode.id=101\n",
+    node_mode.CONTROLLER_FINAL: f"# the operator's\nprocess.roles=controller\nnode.id=101\n{_VOTERS}",
 }
 
 

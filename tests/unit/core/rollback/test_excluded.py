@@ -54,8 +54,18 @@ def test_the_phase_is_that_of_the_other_hosts():
 @pytest.mark.parametrize(
     ("hosts", "running", "direction", "reason"),
     [
-        (("b3",), {}, "forward", "b3: only a rollback, a reassignment or a change of features may exclude hosts"),
-        (("b3",), {}, "restore", "b3: only a rollback, a reassignment or a change of features may exclude hosts"),
+        (
+            ("b3",),
+            {},
+            "forward",
+            "b3: only a rollback, a reassignment, a change of features or of the quorum may exclude hosts",
+        ),
+        (
+            ("b3",),
+            {},
+            "restore",
+            "b3: only a rollback, a reassignment, a change of features or of the quorum may exclude hosts",
+        ),
         (("b3", "other"), {}, "back", "b3, other: other is in neither of the groups"),
         (("b3",), {"b3": "kraft"}, "back", "b3: b3 answers in mode kraft. Stop it, or do not exclude it"),
         (("b3",), {"b3": "kraft"}, "reassign", "b3: b3 answers in mode kraft. Stop it, or do not exclude it"),
