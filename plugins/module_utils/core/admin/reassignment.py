@@ -30,6 +30,7 @@ Resource = Tuple[int, str]
 Configs = Mapping[Resource, Mapping[str, str]]
 
 DONE, START, UNDER_WAY, OTHER_WAY, CANCEL = "done", "start", "under way", "other way", "cancel"
+_MOST_SHOWN = 100  # partitions in a difference: the result has all
 _LONGEST_LIST = 30_000  # Kafka takes no longer value than 32,767 bytes; `*` throttles every replica of the topic
 
 
@@ -278,13 +279,15 @@ def shrink_token(fewer: Iterable[Step]) -> str:
 def diff(found: Sequence[Step]) -> Dict[str, str]:
     """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
     before, after = [], []
-    for step in found:
-        if step.state in (START, OTHER_WAY, CANCEL):
-            before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
-            after.append(
-                f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
-                f"removing {list(step.removing)}\n"
-            )
+    changed = [step for step in found if step.state in (START, OTHER_WAY, CANCEL)]
+    for step in changed[:_MOST_SHOWN]:
+        before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
+        after.append(
+            f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
+            f"removing {list(step.removing)}\n"
+        )
+    if len(changed) > _MOST_SHOWN:
+        after.append(f"and {len(changed) - _MOST_SHOWN} more partitions\n")
     return {"before": "".join(before), "after": "".join(after)}
 
 

@@ -75,8 +75,9 @@ def refusal(
     if not wanted.direction:
         return None
     other = same_cluster.refusal(facts, cluster_id, () if cluster_id else [same_cluster.HOSTS])
-    if wanted.direction == run_lock.FEATURES and not wanted.updates:
-        return other  # shows them in each phase, also under the run lock of another run
+    shows = {run_lock.FEATURES: not wanted.updates, run_lock.REASSIGN: not (wanted.reassigns or wanted.cancels)}
+    if shows.get(wanted.direction):
+        return other  # shows features or reassignments in each phase, also under the run lock of another run
     unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
     if unreached and locked and not same_cluster.troubles(facts, cluster_id):
         refused: str | None = locked  # hosts that do not answer are why no cluster id could be read
