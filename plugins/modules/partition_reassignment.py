@@ -375,8 +375,8 @@ def find_existing(module, admin, wanted):
     )
     if unknown and module.params["missing"] == "refused" and not module.params["carry"]:
         raise reassignment.ReassignmentError(
-            f"{format_names(unknown)} does not exist (of {len(unknown)} unknown partitions). Correct the reassignment. "
-            "Nothing was changed (QS-ADMIN-001)"
+            f"{format_names(unknown)} does not exist, or the principal may not describe it (of {len(unknown)} unknown "
+            "partitions). Correct the reassignment. Nothing was changed (QS-ADMIN-001)"
         )
     return {partition: replicas for partition, replicas in wanted.items() if partition in admin.partitions}, unknown
 
@@ -384,9 +384,10 @@ def find_existing(module, admin, wanted):
 def move(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
     given, carry = module.params, module.params["carry"]
-    wanted, gone = find_existing(module, admin, parse_wanted(given))
+    wanted = parse_wanted(given)
+    in_flight = admin.in_flight()  # a principal without this right sees no topics either
+    wanted, gone = find_existing(module, admin, wanted)
     begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
-    in_flight = admin.in_flight()
     failed = dict(carry.get("failed", {}))
     actual = {partition: admin.partitions[partition]["replicas"] for partition in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
@@ -460,7 +461,7 @@ def move(module, admin, connections):
 
 
 def needs_owner(given, throttles):
-    """Return whether a move records who moves: whoever moved before with this record sends no more."""
+    """Return whether a move records that it moves: a task that moved before with this record sends no more."""
     return bool(throttles.owner) or given["max_in_flight"] is not None or given["pace_s"] > 0
 
 
@@ -498,9 +499,9 @@ def require_space(admin, begun):
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
     given, asked = module.params, parse_wanted(module.params)
+    in_flight = admin.in_flight()
     wanted, gone = (None, []) if asked is None else find_existing(module, admin, asked)
     throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
-    in_flight = admin.in_flight()
     ended = {partition: moving for partition, moving in in_flight.items() if wanted is None or partition in wanted}
     results = [
         {

@@ -181,7 +181,8 @@ class Throttles:
         return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
 
     def own(self, partitions: Iterable[Partition], rate: int | None = None) -> None:
-        """Record who moves these partitions now, also where nothing is throttled: whoever moved before sends no more.
+        """Record who moves these partitions now, also where nothing is throttled: the task that moved before
+        sends no more.
 
         `rate`: bytes a second, None: as recorded. Call it while `exclusive`."""
         rate = self.rate() if rate is None else rate
@@ -448,7 +449,7 @@ def wait(
     """Wait until none of the partitions is in flight, at most `wait_s`; return {done, waited_s, progress, gone, text,
     carry}.
 
-    `sent`: is told after each reading which partitions are in flight, may send more, and returns what is sent now. Its
+    `sent`: gets the partitions in flight after each reading, may send more, and returns what is sent now. Its
     errors end the wait. A partition that no longer exists needs nothing. `carry`: of an earlier slice of the same wait.
     Raises Stalled after `stall_timeout_s` in which no partition was sent or ended and no more bytes were copied, and at
     the end if partitions ended with other replicas.

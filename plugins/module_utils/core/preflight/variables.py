@@ -431,7 +431,7 @@ def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterabl
     for name in needs.variables:
         if own.get(name) in (None, "", [], {}):
             yield Problem(_explain_unset(name, specs))
-    set_here = [name for name in needs.one_of if own.get(name) not in (None, "") and not _is_no(own[name])]
+    set_here = [name for name in needs.one_of if own.get(name) not in (None, "", []) and not _is_no(own[name])]
     if needs.one_of and len(set_here) != 1:
         seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
         yield Problem(f"Set exactly one of {', '.join(needs.one_of)}. {seen}.")
