@@ -74,7 +74,7 @@ options:
   throttle_bytes_s:
     description:
       - How many bytes a second each broker may send, and receive, for moved replicas.
-      - By default the rate of the interrupted move with which this one goes on, and without one unlimited. Another
+      - By default the rate of the record, where something still moves under it, and without one unlimited. Another
         number changes the rate of what is in flight.
     type: int
   preserve_throttles:
@@ -280,7 +280,6 @@ waited_s:
   sample: 2.404
 """
 
-import contextlib
 import json
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
@@ -291,6 +290,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
+
+ELECTION_S = 60.0  # for a controller that is elected anew, also ZooKeeper's after a session of 18 s
 
 
 def main():
@@ -385,7 +386,7 @@ def move(module, admin, connections):
     """Move the partitions, or only wait for them, and return the module's result."""
     given, carry = module.params, module.params["carry"]
     wanted = parse_wanted(given)
-    in_flight = admin.in_flight()  # a principal without this right sees no topics either
+    in_flight = admin.in_flight(ELECTION_S)  # a principal without this right sees no topics either
     wanted, gone = find_existing(module, admin, wanted)
     begins, throttles = given["state"] == "present", reassigner.Throttles(admin, given["state_dir"], given["run"])
     failed = dict(carry.get("failed", {}))
@@ -416,19 +417,19 @@ def move(module, admin, connections):
     if module.check_mode:
         return {**answer, "changed": bool(begun) or (leftover and bool(throttles.values)), "done": not moving}
     changed, since = bool(carry.get("changed")), carry.get("since_owner", throttles.owner.get("at"))
-    if leftover:
+    if leftover and not (carry and given["preserve_throttles"]):
         changed = remove_throttles(answer, throttles) or changed
     sender = None
     try:
         if begins and moving and not carry:
             replaces = bool(others) and given["foreign_throttles"] == reassigner.REMOVED
             throttled = moving if rate is not None else (begun if replaces else [])
-            with throttles.exclusive() if throttled or needs_owner(given, throttles) else contextlib.nullcontext():
-                if throttled:
+            if throttled:
+                with throttles.exclusive():
                     changed = bool(throttles.throttle(throttled, rate, given["foreign_throttles"])) or changed
-                elif needs_owner(given, throttles):
-                    throttles.own(step.partition for step in moving)
-                since = throttles.owner.get("at")
+                    since = throttles.owner.get("at")
+            else:
+                since = own(module, throttles, moving)
         sender = Sender(admin, throttles, queue, moving, since, given["missing"] == "skipped")
         seconds = given["wait_s"] if given["wait"] else 0
         waited = (
@@ -460,9 +461,21 @@ def move(module, admin, connections):
     return {**answer, "changed": changed, **waited}
 
 
-def needs_owner(given, throttles):
-    """Return whether a move records that it moves: a task that moved before with this record sends no more."""
-    return bool(throttles.owner) or given["max_in_flight"] is not None or given["pace_s"] > 0
+def own(module, throttles, moving):
+    """Record that this task moves, where another one may move with the record or this one sends in parts: a task that
+    moved before sends no more. Return since when; None where nothing is recorded, also since it cannot be."""
+    given = module.params
+    if not (throttles.owner or given["max_in_flight"] is not None or given["pace_s"] > 0):
+        return None
+    try:
+        with throttles.exclusive():
+            throttles.own(step.partition for step in moving)
+    except reassigner.RecordError as error:
+        if throttles.values or not isinstance(error.__cause__, OSError):
+            raise
+        module.warn(f"{error}. Nothing is throttled, so the partitions are moved without it")
+        return None
+    return throttles.owner.get("at")
 
 
 def refusal(module, admin, connections, throttles, steps, in_flight):
@@ -499,7 +512,7 @@ def require_space(admin, begun):
 def cancelled(module, admin, connections):
     """Cancel reassignments and return the module's result."""
     given, asked = module.params, parse_wanted(module.params)
-    in_flight = admin.in_flight()
+    in_flight = admin.in_flight(ELECTION_S)
     wanted, gone = (None, []) if asked is None else find_existing(module, admin, asked)
     throttles = reassigner.Throttles(admin, given["state_dir"], given["run"])
     ended = {partition: moving for partition, moving in in_flight.items() if wanted is None or partition in wanted}
@@ -557,7 +570,7 @@ def cancelled(module, admin, connections):
     changed = bool(ended)
     if answer["done"]:
         changed = finish(module, admin, connections, answer, throttles) or changed
-    came = sorted(partition for partition in admin.in_flight() if partition not in in_flight)
+    came = sorted(partition for partition in admin.in_flight(ELECTION_S) if partition not in in_flight)
     answer["came"] = list(map(format_partition, came))
     if came:
         module.warn(
@@ -579,7 +592,7 @@ def finish(module, admin, connections, answer, throttles):
 
     Raises WireError where the throttles of this host's record could not be removed.
     """
-    in_flight = admin.in_flight()
+    in_flight = admin.in_flight(ELECTION_S)
     preserved = set()
     if module.params["preserve_throttles"] and throttles.values and throttles.left_over(in_flight):
         kept, changed = throttles.forget(), False

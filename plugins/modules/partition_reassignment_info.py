@@ -51,6 +51,12 @@ options:
     type: list
     elements: str
     default: []
+  show:
+    description:
+      - Show what is in flight, or what the plan copies. Handled by the action plugin, in a run of this collection
+        alone.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
@@ -229,6 +235,7 @@ def main():
             "replication_factor": {"type": "int"},
             "cordon": {"type": "list", "elements": "int", "default": []},
             "topics": {"type": "list", "elements": "str", "default": []},
+            "show": {"type": "bool", "default": False},
             **host_state.OPTIONS,
         },
     )

@@ -10,6 +10,7 @@ that serves in both modes.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence
 
@@ -26,7 +27,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire 
     QuorumSearch,
     describe_quorum_any,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import (
+    ProtocolError,
+    Unreachable,
+    WireError,
+)
 
 _NOT_CONTROLLER = feature_request.NOT_CONTROLLER
 _RETRIED_S = 30.0  # a controller that is elected anew
@@ -109,11 +114,22 @@ class ClusterAdmin:
         self._controller = head["controllerId"]
         self.partitions = partitions
 
-    def in_flight(self) -> Dict[Partition, Dict[str, list]]:
-        """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight."""
-        answer = self._to_controller(
-            admin_requests.LIST_REASSIGNMENTS, admin_requests.list_reassignments(int(_CHANGE_S * 1000))
-        )
+    def in_flight(self, again_s: float = 0.0) -> Dict[Partition, Dict[str, list]]:
+        """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight.
+
+        `again_s`: for how many seconds it is asked again where no server answers, as while a controller is elected.
+        """
+        request, end = admin_requests.LIST_REASSIGNMENTS, time.monotonic() + again_s
+        while True:
+            try:
+                answer = self._to_controller(request, admin_requests.list_reassignments(int(_CHANGE_S * 1000)))
+                break
+            except Unreachable:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(0.5)
+            with contextlib.suppress(WireError):
+                self.refresh()
         return {
             (topic["name"], partition["partitionIndex"]): {
                 "replicas": partition["replicas"],

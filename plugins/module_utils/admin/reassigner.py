@@ -27,6 +27,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reass
     Partition,
     Step,
     Throttle,
+    format_brokers,
     format_partition,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
@@ -477,6 +478,9 @@ def wait(
                 flying = {partition: moving for partition, moving in in_flight.items() if partition in targets}
                 seen = progress(admin, flying)
                 seen["partitions_left"] += queued
+                added = {broker for moving in flying.values() for broker in moving["adding"]}
+                dead = sorted(added - set(admin.brokers))
+                note = "; ".join(filter(None, [note, f"{format_brokers(dead)} not alive" if dead else ""]))
             except WireError as failed:
                 error = str(failed)
         now = time.time()

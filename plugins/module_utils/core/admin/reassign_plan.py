@@ -332,12 +332,12 @@ def summarize(moves: Mapping[Partition, Sequence[int]], cluster: Cluster) -> Dic
                 of[0] += 1
                 of[1] += cluster.sizes.get(partition, 0)
     rows, warnings = [], []
-    for broker, (replicas, size) in sorted(incoming.items()):
+    for broker, (count, size) in sorted(incoming.items()):
         space = cluster.space.get(broker)
         rows.append(
             {
                 "broker": broker,
-                "replicas": replicas,
+                "replicas": count,
                 "bytes": size if known else None,
                 "free": space.free if space else None,
             }
@@ -347,7 +347,7 @@ def summarize(moves: Mapping[Partition, Sequence[int]], cluster: Cluster) -> Dic
             warnings.append(f"broker {broker} would have {left} free")
     return {
         "partitions": len(moves),
-        "replicas": sum(replicas for replicas, _size in incoming.values()),
+        "replicas": sum(count for count, _size in incoming.values()),
         "bytes": sum(size for _replicas, size in incoming.values()) if known else None,
         "brokers": rows,
         "warnings": warnings,
