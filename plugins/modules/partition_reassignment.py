@@ -74,7 +74,7 @@ options:
   throttle_bytes_s:
     description:
       - How many bytes a second each broker may send, and receive, for moved replicas.
-      - By default the rate of the record, where something still moves under it, and without one unlimited. Another
+      - By default the rate of the interrupted move with which this one goes on, and without one unlimited. Another
         number changes the rate of what is in flight.
     type: int
   preserve_throttles:
@@ -408,7 +408,8 @@ def move(module, admin, connections):
     answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
     leftover = throttles.left_over({*in_flight, *(step.partition for step in moving)})
     # A run that goes on with a throttled move keeps its rate: what is sent next must not move at full speed
-    rate = given["throttle_bytes_s"] or (None if leftover else throttles.rate())
+    goes_on = not set(throttles.partitions).isdisjoint(step.partition for step in moving)
+    rate = given["throttle_bytes_s"] or (throttles.rate() if goes_on else None)
     answer["throttle_bytes_s"] = rate if begins and moving else None
     if begins:
         answer["undo"] = reassignment.render({step.partition: step.undo for step in steps})
