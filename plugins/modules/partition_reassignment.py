@@ -249,7 +249,7 @@ throttle_bytes_s:
   description: The rate under which the partitions move, null without one and where nothing moves.
   type: int
   returned: success, with O(state=present) and O(state=awaited)
-  sample: 50000000
+  sample: 100000
 gone:
   description: Partitions of the reassignment that do not exist, each as C(topic-number).
   type: list

@@ -152,7 +152,7 @@ recorded_throttles:
   sample:
     - {type: 4, name: "1", key: leader.replication.throttled.rate, ours: ["100000"], former: "7777777"}
 throttles_set_by:
-  description: Who set the newest of RV(recorded_throttles), as {run, user, host, at}; empty without any.
+  description: Who set the newest of RV(recorded_throttles), as {run, user, host, at, rate}; empty without any.
   type: dict
   returned: success
   sample: {run: null, user: root, host: control-1, at: 1795807836.9298265}
