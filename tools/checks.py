@@ -125,8 +125,8 @@ LONG_INTEGRATION = [
     f"tests/integration/test_{name}.py"
     for name in (
         *("dead_destination_host", "decommission_playbook", "feature_changes", "features_playbook"),
-        *("old_metadata_version", "quorum_playbook"),
-        *("reassign_playbook", "slow_start", "stuck_leaders", "upgrade", "upgrade_audit", "zk_controller_restore"),
+        *("old_metadata_version", "quorum_playbook", "reassign_at_scale", "reassign_playbook", "slow_start"),
+        *("stuck_leaders", "upgrade", "upgrade_audit", "zk_controller_restore"),
     )
 ]
 # Unit tests compute all the time, so a worker more than there are cores only imports and collects all tests once more

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
-SLICE_S = 15.0  # a worker of Ansible outlives its control process: it only waits, and removes the throttle at the end
-_BEGUN = ("results", "diff", "undo")
+# A worker of Ansible outlives its control process, by one slice: until another run takes the move over, it may send on
+SLICE_S = 15.0
+_BEGUN = ("results", "diff", "undo", "throttle_bytes_s")
 
 
 class ActionModule(QuorumshiftAction):
@@ -28,7 +29,9 @@ class ActionModule(QuorumshiftAction):
         first = result = self.module({"wait_s": SLICE_S, **args})
         while not result.get("failed") and not result["done"]:
             self.say_wait(result["text"])
-            result = self.module({"wait_s": SLICE_S, **args, "state": "awaited", "carry": result["carry"]})
+            # What is not sent yet is sent by the next slices
+            further = state if result["carry"].get("queued") else "awaited"
+            result = self.module({"wait_s": SLICE_S, **args, "state": further, "carry": result["carry"]})
         kept = {key: first[key] for key in _BEGUN if key in first}
         return self._journaled(state, args, {**result, **kept})
 

@@ -13,6 +13,8 @@ import time
 
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassign_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import invariants
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import inventory
@@ -60,6 +62,15 @@ class ActionModule(QuorumshiftAction):
         """Return whether the journal and the facts are kept."""
         return boolean(self.own.get("record", True)) and not self._task.check_mode
 
+    def _reassignments(self):
+        """Return the line about reassignments, None where none were asked for."""
+        found = self.own.get("reassignments")
+        if not found:
+            return None
+        if "reassignments" not in found:
+            return f"reassignments: not read: {message_ids.drop_full_stop(found.get('msg') or 'no answer')}"
+        return reassign_screen.status_line(len(found["reassignments"]), found["progress"], found["throttles"])
+
     def _show(self, result, reading, doubts, took, passed):
         """Print the screen of `status`, with what became of the run's plan before it; return its lines."""
         facts, newest = reading.facts, reading.newest
@@ -67,7 +78,7 @@ class ActionModule(QuorumshiftAction):
         other = run_lock.status_line(newest) if newest and newest["run"] != self.session["run"] else None
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = self.command(result["next"], result["token"])
-        lines = before + screen.render(result, passed, command, other, doubts)
+        lines = before + screen.render(result, passed, command, other, doubts, self._reassignments())
         lines += [
             f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
         ]

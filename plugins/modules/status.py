@@ -20,6 +20,10 @@ options:
     description: List every run that the hosts' journals record. Handled by the action plugin.
     type: bool
     default: false
+  reassignments:
+    description:
+      - The result of M(quorumshift.kafka.partition_reassignment_info), shown as a line. Handled by the action plugin.
+    type: dict
   record:
     description: Journal the phase, and keep the facts as run artifacts. Handled by the action plugin.
     type: bool
@@ -59,6 +63,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "history": {"type": "bool", "default": False},
+            "reassignments": {"type": "dict"},
             "record": {"type": "bool", "default": True},
         },
         supports_check_mode=True,

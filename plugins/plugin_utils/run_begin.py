@@ -34,9 +34,8 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     refused = _select_to_format(action, result, reading, session, begins)
     if refused:
         return {"failed": True, "msg": f"{refused}. Nothing was changed."}
-    shows = direction == run_lock.QUORUM and not wanted.changes_quorum
     # A change of features finishes no restart, and neither does a run that only shows
-    finishes = bool(result["unfinished"]) and direction != run_lock.FEATURES and not shows
+    finishes = bool(result["unfinished"]) and direction != run_lock.FEATURES and not wanted.only_shows
     result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not finishes
     result["to_prove"] = reading.unproved and direction == run_lock.BACK and wanted.target == rollback.ZK
     locked = _decide_lock(action, reading, session, wanted, result["idle"] and not result["to_prove"])
@@ -48,7 +47,7 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     if records:
         phase_reading.journal(action, reading.facts, result["phase"], begins)
         restart_journal.note_missed(action.artifacts(), reading.facts["nodes"])
-        if direction in (run_lock.REASSIGN, run_lock.FEATURES, run_lock.QUORUM) and result["idle"]:  # only plans
+        if wanted.only_shows:
             phase_reading.journal_end(action)
     action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
     if begins:

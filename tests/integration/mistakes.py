@@ -107,8 +107,8 @@ MISTAKES = [
     Mistake("rollback", "quorumshift_rollback_to is not set."),
     Mistake("rollback -e quorumshift_rollback_to=zookeeper", "quorumshift_rollback_to: 'zookeeper': no such choice."),
     Mistake("upgrade", "upgrade_to is not set."),
-    Mistake("reassign", "Set exactly one of reassign_drain, reassign_add, reassign_src, reassign_cancel. None is set."),
-    Mistake("reassign -e reassign_drain=b3", "reassign_drain: 'b3': not of type int."),
+    Mistake("reassign -e reassign_apply=true", "reassign_src, reassign_undo, reassign_cancel. None is set."),
+    Mistake("reassign -e reassign_drain=b3", "reassign_drain: 'b3': not of type list of int."),
     Mistake("reassign -e reassign_drain=3 -e reassign_cancel=true", "reassign_drain and reassign_cancel are set."),
     Mistake("migrate -i localhost,", "The inventory has no host in the group kafka_broker."),
     Mistake(

@@ -150,9 +150,12 @@ def test_a_drain_from_its_plan_to_its_undo():
         fill(brokers[0], "gone", {0: [3, 2]}, MEGABYTES)
         before = {partition: found["replicas"] for partition, found in bed.admin().partitions.items()}
 
-        # the plan alone locks and moves nothing
+        # without a plan it shows what is in flight; the plan alone locks and moves nothing
+        code, text = runs.run()
+        assert code == 0 and "none in flight throttles: none" in text and runs.locks() == {}
         code, text = runs.run(reassign_drain=3)
-        assert code == 0 and "3 partitions. To move them, add -e reassign_apply=true" in text
+        assert code == 0 and "3 partitions. To move them, add -e reassign_apply=true. No throttle is given" in text
+        assert "Plan: 3 partitions change, 3 replicas are copied, " in text and "broker 1 gets" in text
         assert bed.info()["reassignments"] == [] and not runs.plan.exists() and runs.locks() == {}
 
         # killed while it moves: throttle, plan and undo stay, and the plan is not replaced by another one
@@ -165,7 +168,10 @@ def test_a_drain_from_its_plan_to_its_undo():
         assert bed.info()["throttles_set_by"]["run"] == runs.newest().name
         assert {lock["direction"] for lock in runs.locks().values()} == {"reassign"}
         code, text = runs.run(reassign_drain=2, reassign_apply=True)
-        assert code and "cancel it with -e reassign_cancel=true" in text
+        assert code and "not done: reassign_drain=3. Run that one" in text
+        code, text = runs.run()
+        assert code == 0 and "3 partitions in flight" in text and "reassign_drain=3. Run it again" in text
+        assert f"set by run {runs.locks()['b1']['run']} of" in text and "bytes/s at broker" in text
 
         # two runs at once: the second one changes nothing, nor does a module alone on a host of the cluster
         dead = {lock["run"] for lock in runs.locks().values()}
@@ -193,9 +199,10 @@ def test_a_drain_from_its_plan_to_its_undo():
         assert bed.admin().in_flight() == {} and on(bed, 3) == 0 and set_at(bed) == []
 
         # what undoes it leads back
-        path = runs.newest() / "reassign-undo.json"
-        assert str(path) in text.replace(" ", "")
-        code, text = runs.run(reassign_src=str(path), reassign_apply=True)
+        assert f"-e reassign_undo={runs.newest().name}" in text
+        code, text = runs.run(reassign_undo="nothing", reassign_apply=True)
+        assert code and "has no such run that moved partitions. Runs that did: " in text and on(bed, 3) == 0
+        code, text = runs.run(reassign_undo="last", reassign_apply=True)
         after = {partition: found["replicas"] for partition, found in bed.admin().partitions.items()}
         assert code == 0 and after == {
             partition: found for partition, found in before.items() if partition[0] != "gone"
@@ -214,6 +221,8 @@ def test_a_cancellation_and_a_dead_host():
         runs.kill(killed)
         code, text = runs.run(reassign_cancel=True)
         assert code == 0 and bed.admin().in_flight() == {} and set_at(bed) == []
+        again = runs.newest() / "reassign-cancelled.json"
+        assert "2 reassignments were cancelled" in text and len(json.loads(again.read_text())["partitions"]) == 2
         assert not bed.record.exists() and not runs.plan.exists() and on(bed, 3) == 2
         servers.wait_for(lambda: not runs.workers(), 600, "the end of the killed run's worker")
         assert bed.admin().in_flight() == {} and on(bed, 3) == 2, "it has begun nothing again"

@@ -455,7 +455,7 @@ def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], 
     state = world.state()
     done, moving = state["stubs"].get("moved"), state["reassigning"]
     flight = {"topic": "orders", "partition": 0, "replicas": [2, 3, 1], "adding": [2], "removing": [1]}
-    planned = args.get("drain") is not None or args.get("add") is not None
+    planned = bool(args.get("drain")) or args.get("add") is not None
     plan = {"version": 1, "partitions": []} if done else _reassignment(AFTER)
     if planned and moving:
         return {"failed": True, "msg": "1 partitions are in flight, and a plan needs settled replicas"}
@@ -465,12 +465,16 @@ def partition_reassignment_info(world: World, _host: str, args: dict[str, Any], 
         "progress": {},
         "throttles": [],
         "throttles_unread": [],
+        "throttles_remove": "",
         "recorded_throttles": [],
         "throttles_set_by": {},
         "legacy": None,
         "plan": plan if planned else None,
         "rollback": _reassignment(BEFORE) if planned else None,
-        "broker": 1,
+        "copies": {"partitions": 1, "replicas": 1, "bytes": 1, "brokers": [], "warnings": []} if planned else None,
+        "unmeasured": [],
+        "broker": None,
+        "leaving": [1] if planned else [],
         "rack_load": {},
         "cluster_id": CLUSTER,
     }
@@ -484,8 +488,8 @@ def partition_reassignment(world: World, _host: str, args: dict[str, Any], check
     move = {"topic": "orders", "partition": 0, "before": BEFORE, "wanted": AFTER, "adding": [2], "removing": [1]}
     results = [{**move, "state": how, "error": None}] if document.get("partitions") else []
     answer = {"results": results, "gone": [], "throttles_left": [], "waited_s": 0.0, "progress": {}, "carry": {}}
+    answer.update(throttle_bytes_s=args.get("throttle_bytes_s"), undo=_reassignment(BEFORE), idle=[], came=[])
     if state == "present":
-        answer["undo"] = _reassignment(BEFORE)
         begins = bool(results) and how == "start"
         if not check and begins:
             with world.changing() as changed:

@@ -10,8 +10,9 @@ that serves in both modes.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any, Dict, Iterable, Mapping, Sequence
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
@@ -26,17 +27,31 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire 
     QuorumSearch,
     describe_quorum_any,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import (
+    ProtocolError,
+    Unreachable,
+    WireError,
+)
 
 _NOT_CONTROLLER = feature_request.NOT_CONTROLLER
 _RETRIED_S = 30.0  # a controller that is elected anew
 _CHANGE_S = 60.0  # a controller's answer to a change
+_MOST_RESOURCES = 1000  # of one request: a KRaft controller makes at most 10,000 records for one, here 4 a resource
 UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
 _DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER = 1, 2, 3  # DescribeConfigsResponse.ConfigSource
 
 
 class OtherCluster(ValueError):
     """The brokers are of another cluster than the one that the task names."""
+
+
+class LogDirs(NamedTuple):
+    """Bytes of a broker's replicas; of its directories that are online the usable ones and all, None where it does not
+    say them."""
+
+    sizes: Dict[Partition, int]
+    free: int | None
+    total: int | None
 
 
 class ClusterAdmin:
@@ -99,11 +114,22 @@ class ClusterAdmin:
         self._controller = head["controllerId"]
         self.partitions = partitions
 
-    def in_flight(self) -> Dict[Partition, Dict[str, list]]:
-        """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight."""
-        answer = self._to_controller(
-            admin_requests.LIST_REASSIGNMENTS, admin_requests.list_reassignments(int(_CHANGE_S * 1000))
-        )
+    def in_flight(self, again_s: float = 0.0) -> Dict[Partition, Dict[str, list]]:
+        """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight.
+
+        `again_s`: for how many seconds it is asked again where no server answers, as while a controller is elected.
+        """
+        request, end = admin_requests.LIST_REASSIGNMENTS, time.monotonic() + again_s
+        while True:
+            try:
+                answer = self._to_controller(request, admin_requests.list_reassignments(int(_CHANGE_S * 1000)))
+                break
+            except Unreachable:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(0.5)
+            with contextlib.suppress(WireError):
+                self.refresh()
         return {
             (topic["name"], partition["partitionIndex"]): {
                 "replicas": partition["replicas"],
@@ -183,7 +209,12 @@ class ClusterAdmin:
         """Set or delete keys of resources; return the errors by resource."""
         errors: Dict[tuple, KafkaError | WireError] = {}
         request = admin_requests.INCREMENTAL_ALTER_CONFIGS
-        for address, listed in self._by_broker(changes).items():
+        parts = [
+            (address, listed[first : first + _MOST_RESOURCES])
+            for address, listed in self._by_broker(changes).items()
+            for first in range(0, len(listed), _MOST_RESOURCES)
+        ]
+        for address, listed in parts:
             try:
                 answer = self._read(
                     address, request, admin_requests.alter_configs({resource: changes[resource] for resource in listed})
@@ -200,17 +231,25 @@ class ClusterAdmin:
                     errors[response["resourceType"], response["resourceName"]] = error_of_one
         return errors
 
-    def sizes(self, broker_id: int, partitions: Iterable[Partition]) -> Dict[Partition, int]:
-        """Return the bytes of a broker's own replicas of these partitions, as far as it has them."""
-        request = admin_requests.DESCRIBE_LOG_DIRS
-        answer = self._read(self.brokers[broker_id][0], request, admin_requests.log_dirs(partitions))
-        return {
+    def log_dirs(self, broker_id: int, partitions: Iterable[Partition] | None = None) -> LogDirs:
+        """Return the bytes of a broker's own replicas of these partitions, as far as it has them, None for all that it
+        has; and of its directories."""
+        request, address = admin_requests.DESCRIBE_LOG_DIRS, self.brokers[broker_id][0]
+        answer = self._read(address, request, admin_requests.log_dirs(partitions))
+        error = self._error(request, answer, address)
+        if error:
+            raise error
+        sizes = {
             (topic["name"], partition["partitionIndex"]): partition["partitionSize"]
             for directory in answer["results"]
             for topic in directory["topics"]
             for partition in topic["partitions"]
             if not partition["isFutureKey"]
         }
+        online = [directory for directory in answer["results"] if not directory["errorCode"]]
+        says = online and all(directory[key] >= 0 for directory in online for key in ("usableBytes", "totalBytes"))
+        free, total = (sum(directory[key] for directory in online) for key in ("usableBytes", "totalBytes"))
+        return LogDirs(sizes, free if says else None, total if says else None)
 
     def _by_broker(self, resources: Iterable[tuple]) -> Dict[HostPort, list]:
         """A broker answers for its own configs alone; any broker answers for topics."""

@@ -17,25 +17,28 @@ import getpass
 import json
 import os
 import time
-from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC, ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import Space
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_watch import Watch
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import (
     Partition,
     Step,
     Throttle,
+    format_brokers,
     format_partition,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
 RECORD, RECORD_LOCK = "throttles.json", "throttles.lock"
 LEGACY = "/admin/reassign_partitions"
 REFUSED, REMOVED, RESTORED = "refused", "removed", "restored"
-_NO_REASSIGNMENT = 85
+_FORBIDDEN = (29, 31)  # Errors.TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED: no later answer differs
 _POLL_S, _LONGEST_POLL_S = 0.5, 5.0
 _LOCK_S = 180.0  # two changes of the cluster, at most
 
@@ -46,6 +49,10 @@ class Stalled(RuntimeError):
 
 class RecordError(ValueError):
     """The record of throttles cannot be read or written."""
+
+
+class Superseded(RuntimeError):
+    """Another task of this host goes on with the move, or has cancelled it."""
 
 
 def describe_legacy(data: bytes | None) -> str | None:
@@ -60,11 +67,11 @@ def describe_legacy(data: bytes | None) -> str | None:
 
 
 class Throttles:
-    """The record of throttles in effect that this collection set on one cluster, from this host.
+    """The record of throttles in effect that this collection set on one cluster, from this host, and who moves now.
 
     :ivar values: see reassignment.update_record
     :ivar partitions: the partitions for which they were set
-    :ivar owner: {run, user, host, at}: who owns them, and since when; {} for none
+    :ivar owner: {run, user, host, at, rate}: who moves them, since when, and at how many bytes a second; {} for none
     """
 
     def __init__(self, admin: ClusterAdmin, state_dir: str, run: str | None = None) -> None:
@@ -78,9 +85,28 @@ class Throttles:
         self.owner: Dict[str, Any] = {}
         self._load()
 
-    def left_over(self, in_flight: Iterable[Partition]) -> bool:
-        """Return whether there are throttles to remove: no partition for which they were set is still in flight."""
-        return any(map(self._alive, self.values)) and not set(self.partitions) & set(in_flight)
+    def left_over(self, needed_by: Iterable[Partition]) -> bool:
+        """Return whether there are throttles to remove: no partition for which they were set is among `needed_by`,
+        those in flight and those that are still to be sent. A record without throttles is removed too."""
+        there = any(map(self._alive, self.values)) or (bool(self.owner) and not self.values)
+        return there and not set(self.partitions) & set(needed_by)
+
+    def rate(self) -> int | None:
+        """Return the bytes a second of the recorded throttles, None without any."""
+        return self.owner.get("rate") if self.values else None
+
+    def ours(self) -> List[Throttle]:
+        """Return the recorded throttles, each with one of the values that were set."""
+        return [Throttle(each["type"], each["name"], each["key"], each["ours"][-1]) for each in self.values]
+
+    def require_owner(self, since: float | None) -> None:
+        """Raise Superseded unless this task still owns the record. Call it while `exclusive`."""
+        if self.owner.get("at") != since:
+            other = f"run {self.owner['run']}" if self.owner.get("run") else "another task of this host"
+            raise Superseded(
+                f"{other} goes on with this move, or has cancelled it. This task sends nothing more. Wait for the end "
+                "of the other one (QS-ADMIN-006)"
+            )
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -116,8 +142,9 @@ class Throttles:
     def throttle(self, steps: Iterable[Step], rate: int | None, mode: str) -> Dict[str, Any]:
         """Throttle these steps; return what was set. Call it while `exclusive`.
 
-        `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. Remove all of it, and raise, if
-        some could not be set. Raises ReassignmentError where another host has set throttles since `foreign` was asked.
+        `mode`: of foreign throttles. REMOVED ones at other keys are removed at once. If some could not be set, raise,
+        and remove all of it unless something moves under the throttles that were there before. Raises
+        ReassignmentError where another host has set throttles since `foreign` was asked.
         """
         moving = [step for step in steps if step.state != reassignment.DONE]
         current = self._current(self._resources(moving))
@@ -142,43 +169,51 @@ class Throttles:
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
             self.values = reassignment.update_record(self.values, ours, base)
-        self.own(step.partition for step in moving)
+        self.own((step.partition for step in moving), rate)
         for throttle in others:
             if throttle.key not in wanted.get((throttle.kind, throttle.name), {}):
                 changes.setdefault((throttle.kind, throttle.name), {})[throttle.key] = None
         for kind in (reassignment.TOPIC, reassignment.BROKER):
             errors = self._alter({changed: changes[changed] for changed in sorted(changes) if changed[0] == kind})
             if errors:
-                self.remove()
+                if not set(self.partitions) & set(self._admin.in_flight()):
+                    self.remove()
                 raise next(iter(errors.values()))
         return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
 
-    def own(self, partitions: Iterable[Partition]) -> None:
-        """Record that these partitions move under the recorded throttles, if there are any, and who moves them now.
+    def own(self, partitions: Iterable[Partition], rate: int | None = None) -> None:
+        """Record who moves these partitions now, also where nothing is throttled: the task that moved before
+        sends no more.
 
-        Call it while `exclusive`."""
-        if self.values:
-            self.partitions = sorted({*self.partitions, *partitions})
-            self.owner = {"run": self._run, "user": _user(), "host": os.uname().nodename, "at": time.time()}
-            self._write()
+        `rate`: bytes a second, None: as recorded. Call it while `exclusive`."""
+        rate = self.rate() if rate is None else rate
+        self.partitions = sorted({*self.partitions, *partitions})
+        self.owner = {"run": self._run, "user": _user(), "host": os.uname().nodename, "at": time.time(), "rate": rate}
+        self._write()
 
     def finish(self) -> List[str] | None:
         """Remove the throttles if none of their partitions is in flight; return what is left, None if they stay."""
         with self.exclusive():
             return self.remove() if self.left_over(self._admin.in_flight()) else None
 
-    def give_up(self, partitions: Collection[Partition], since: float | None) -> List[str] | None:
-        """Remove the throttles after a failure of the move of these partitions; None if others still need them.
+    def give_up(self, since: float | None) -> List[str] | None:
+        """Remove the throttles after a failure; None if they stay, since one of their partitions is in flight.
 
         `since`: since when this move owns them. A worker of Ansible outlives its control process: a later run that goes
         on with the move owns them by then.
         """
         with self.exclusive():
             self._admin.refresh()
-            others = set(self.partitions) - set(partitions)
-            if self.owner.get("at") != since or others & set(self._admin.in_flight()):
+            if self.owner.get("at") != since or set(self.partitions) & set(self._admin.in_flight()):
                 return None
             return self.remove()
+
+    def forget(self) -> List[Throttle]:
+        """Leave the throttles as they are and forget them; return them. Later runs find them foreign."""
+        with self.exclusive():
+            kept, self.values = self.ours(), []
+            self._drop_record()
+            return kept
 
     def remove(self) -> List[str]:
         """Restore the values from before ours; return what is left, in words: values that others have set since.
@@ -195,14 +230,17 @@ class Throttles:
             self.partitions = self.partitions if errors else []
             self._write()
         else:
-            self.partitions, self.owner = [], {}
-            if os.path.exists(self._path):
-                os.unlink(self._path)
+            self._drop_record()
         if errors:
             raise next(iter(errors.values()))
         return left + [
             f"broker {throttle['name']} is not alive: {throttle['key']}; run again when it is" for throttle in dead
         ]
+
+    def _drop_record(self) -> None:
+        self.partitions, self.owner = [], {}
+        if os.path.exists(self._path):
+            os.unlink(self._path)
 
     def recorded(self) -> Dict[str, Any]:
         """Return the record as it is written."""
@@ -241,7 +279,7 @@ class Throttles:
 
     def _alter(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, Any]:
         """Set or delete values; return the errors by resource, without those of topics that were deleted meanwhile."""
-        errors = self._admin.alter_configs(changes)
+        errors = self._admin.alter_configs(changes) if changes else {}
         return {
             resource: error
             for resource, error in errors.items()
@@ -295,6 +333,38 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     )
 
 
+def bootstrap(connections: Any) -> str:
+    """Return the bootstrap servers of these connections as Kafka's tools take them."""
+    return ",".join(map(str, connections.bootstrap))
+
+
+def list_throttles(found: Iterable[Throttle]) -> List[Dict[str, str]]:
+    """Return throttles as partition_reassignment_info returns them."""
+    return [
+        {"resource": str(throttle).partition(":")[0], "key": throttle.key, "value": throttle.value}
+        for throttle in found
+    ]
+
+
+def explain(error: Exception, bootstrap: str) -> str:
+    """Return an error in words; one of a missing right with the command that grants it."""
+    if isinstance(error, KafkaError) and error.name.endswith("AUTHORIZATION_FAILED"):
+        return f"{error}. {reassignment.explain_denied(bootstrap)}"
+    return str(error)
+
+
+@contextlib.contextmanager
+def explained(bootstrap: str) -> Iterator[None]:
+    """Raise ReassignmentError in place of a KafkaError of a missing right."""
+    try:
+        yield
+    except KafkaError as error:
+        text = explain(error, bootstrap)
+        if text == str(error):
+            raise
+        raise reassignment.ReassignmentError(text) from error
+
+
 def read_throttled_configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
     """Return the throttles that are set at live brokers, at the brokers' default and at topics, and why some could not
     be read: a broker that hangs must not hide those of the others."""
@@ -309,13 +379,25 @@ def read_throttled_configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, s
     return found, unread
 
 
-def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:
-    """Cancel reassignments; return each one's error. One that ended meanwhile is no error."""
-    results = admin.reassign(dict.fromkeys(partitions))
-    return {
-        partition: str(error) if error and error.code != _NO_REASSIGNMENT else None
-        for partition, error in results.items()
-    }
+def measure(
+    admin: ClusterAdmin, brokers: Iterable[int] | None = None
+) -> Tuple[Dict[Partition, int], Dict[int, Space], List[str]]:
+    """Return the bytes of the largest replica of each partition at these brokers, by default all that live; the space
+    of each broker that says it; and why some could not be read."""
+    sizes: Dict[Partition, int] = {}
+    space: Dict[int, Space] = {}
+    unread = []
+    for broker in sorted(admin.brokers if brokers is None else set(brokers) & set(admin.brokers)):
+        try:
+            found = admin.log_dirs(broker)
+        except WireError as error:
+            unread.append(str(error))
+            continue
+        for partition, size in found.sizes.items():
+            sizes[partition] = max(size, sizes.get(partition, 0))
+        if found.free is not None:
+            space[broker] = Space(found.free, found.total)
+    return sizes, space, unread
 
 
 def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:
@@ -329,7 +411,7 @@ def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any
     sizes: Dict[int, Dict[Partition, int]] = {}
     for broker, partitions in concerned.items():
         try:
-            sizes[broker] = admin.sizes(broker, partitions)
+            sizes[broker] = admin.log_dirs(broker, partitions).sizes
         except WireError:
             continue
     left = copied = 0
@@ -348,9 +430,19 @@ def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any
     }
 
 
+class Sent(NamedTuple):
+    """What a move has sent: `targets`: {partition: the replicas that it must have then; None: any}; `queued`: how many
+    partitions are still to be sent, `note`: this in words; `more`: whether more was sent just now."""
+
+    targets: Mapping[Partition, Any]
+    queued: int = 0
+    note: str = ""
+    more: bool = False
+
+
 def wait(
     admin: ClusterAdmin,
-    targets: Mapping[Partition, Any],
+    sent: Callable[[Mapping[Partition, Any]], Sent],
     wait_s: float | None,
     stall_timeout_s: float,
     carry: Mapping[str, Any],
@@ -358,20 +450,39 @@ def wait(
     """Wait until none of the partitions is in flight, at most `wait_s`; return {done, waited_s, progress, gone, text,
     carry}.
 
-    `targets`: the replicas that each partition must have then; None: any. A partition that no longer exists needs
-    nothing. `carry`: of an earlier slice of the same wait. Raises Stalled after `stall_timeout_s` in which no partition
-    ended and no more bytes were copied, and at the end if partitions ended with other replicas.
+    `sent`: gets the partitions in flight after each reading, may send more, and returns what is sent now. Its
+    errors end the wait. A partition that no longer exists needs nothing. `carry`: of an earlier slice of the same wait.
+    Raises Stalled after `stall_timeout_s` in which no partition was sent or ended and no more bytes were copied, and at
+    the end if partitions ended with other replicas.
     """
     watch, slice_end = Watch(time.time(), carry), time.monotonic() + (wait_s or 0)
     seen: Dict[str, Any] = {}
+    targets, queued, note, more = Sent({})
     while True:
-        error, flying = "", {}
+        error, began = "", time.monotonic()
+        flying: Dict[Partition, Dict[str, list]] = {}
         try:
             admin.refresh()
-            flying = {partition: moving for partition, moving in admin.in_flight().items() if partition in targets}
-            seen = progress(admin, flying)
+            in_flight = admin.in_flight()
         except WireError as failed:
+            if isinstance(failed, KafkaError) and failed.code in _FORBIDDEN:
+                raise
             error = str(failed)
+        if not error:
+            targets, queued, note, more = sent(in_flight)
+            try:
+                if more:
+                    watch.sent(time.time())
+                    admin.refresh()
+                    in_flight = admin.in_flight()
+                flying = {partition: moving for partition, moving in in_flight.items() if partition in targets}
+                seen = progress(admin, flying)
+                seen["partitions_left"] += queued
+                added = {broker for moving in flying.values() for broker in moving["adding"]}
+                dead = sorted(added - set(admin.brokers))
+                note = "; ".join(filter(None, [note, f"{format_brokers(dead)} not alive" if dead else ""]))
+            except WireError as failed:
+                error = str(failed)
         now = time.time()
         if not error:
             replicas = {
@@ -379,21 +490,22 @@ def wait(
                 for partition in targets
                 if partition in admin.partitions
             }
-            sight = watch.see(now, targets, replicas, flying, seen)
+            sight = watch.see(now, targets, replicas, flying, seen, note)
             common = {
                 "waited_s": round(now - watch.began, 3),
                 "progress": seen,
                 "gone": list(map(format_partition, sight.gone)),
             }
-            if sight.done and not sight.elsewhere:
+            if sight.done and not sight.elsewhere and not queued:
                 return {"done": True, **common}
-            if sight.done:
+            if sight.done and not queued:
                 first = sight.elsewhere[0]
                 raise Stalled(
                     f"the reassignment of {len(sight.elsewhere)} partitions ended elsewhere: {format_partition(first)} "
                     "has "
                     f"{replicas[first]}, and {list(targets[first])} was asked for. Someone has cancelled or changed "
-                    f"it. Last seen: {watch.text}. Run again to move it (QS-ADMIN-006)"
+                    "it, or /admin/reassign_partitions named it when ZooKeeper's controller changed. Last seen: "
+                    f"{watch.text}. Run again to move it (QS-ADMIN-006)"
                 )
         stalled = watch.stalled(now, stall_timeout_s, error)
         if stalled:
@@ -402,4 +514,6 @@ def wait(
             waited = round(now - watch.began, 3)
             text = f"the brokers give no answer; before that: {watch.text}" if error else watch.text
             return {"done": False, "waited_s": waited, "progress": seen, "text": text, "carry": watch.carry()}
-        time.sleep(min(_LONGEST_POLL_S, max(_POLL_S, len(flying) / 100)))
+        # A reading of a large cluster takes seconds: most of the time belongs to its own work
+        read_s = time.monotonic() - began
+        time.sleep(min(_LONGEST_POLL_S, max(_POLL_S, len(flying) / 100, 2 * read_s)))

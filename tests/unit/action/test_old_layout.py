@@ -177,7 +177,8 @@ DIRECTIONS = ("forward", "back", "restore", "restart", "reassign", "features", "
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_no_run_begins(fresh, name, direction, check_mode):
     fresh.check_mode = check_mode
-    fresh.variables.update(features_apply=True, quorum_apply=True)  # without it, a run in this direction only shows
+    # without these, a run in their direction only shows
+    fresh.variables.update(features_apply=True, quorum_apply=True, reassign_apply=True)
     given = {**state(name), "facts": facts_with(name)}
     result = fresh.run("run", {"state": "begun", "direction": direction}, given)
     assert result["failed"] and "b1: /var/lib/quorumshift/" in result["msg"], result["msg"]

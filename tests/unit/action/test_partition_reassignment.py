@@ -32,6 +32,27 @@ def test_only_the_first_slice_begins_and_the_others_carry_on(harness, of_run):
     assert [event["name"] for event in harness.events()] == (["reassigning", "reassigned"] if of_run else [])
 
 
+def test_slices_send_until_nothing_is_queued_and_then_only_wait(harness):
+    parts = [{**SLICES[0], "carry": {"queued": 3}}, {**SLICES[1], "carry": {"queued": 1}}, *SLICES[1:]]
+    given = {"partitions": PARTITIONS, "throttle_bytes_s": 7, "max_in_flight": 2}
+    harness.session["run_lock"] = {"number": 1}
+    result = harness.run("partition_reassignment", given, *parts)
+    assert [call.get("state", "present") for call in harness.asked] == ["present", "present", "present", "awaited"]
+    assert [(call.get("carry") or {}).get("queued") for call in harness.asked] == [None, 3, 1, None]
+    assert result["undo"] == {"of": 1} and [event["name"] for event in harness.events()] == [
+        "reassigning",
+        "reassigned",
+    ]
+
+
+def test_what_is_in_flight_is_shown_in_a_run(harness):
+    found = {"cluster_id": "c", "reassignments": [], "progress": {}, "throttles": [], "throttles_unread": []}
+    found.update(throttles_set_by={}, legacy=None, plan=None, copies=None, unmeasured=[])
+    harness.run("partition_reassignment_info", {"show": True}, found)
+    assert harness.printed[-2:] == ["Reassignments of cluster c: none in flight", "  throttles: none"]
+    assert "show" not in harness.asked[0] and harness.asked[0]["cluster_id"]
+
+
 def test_what_failed_is_not_journaled_as_moved(harness, of_run):
     failed = {"failed": True, "msg": "it was cancelled elsewhere (QS-ADMIN-006)", "results": []}
     result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[0], failed)

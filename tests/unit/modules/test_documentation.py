@@ -32,7 +32,7 @@ def test_wrong_options_of_examples_are_found():
     assert "value of downgrade must be one of" in errors(downgrade="always")[0]
     assert "level" in errors(level=1)[0]
     assert "dict" in errors(features="metadata.version")[0]
-    assert "missing required arguments" in documented.errors_of_options("partition_reassignment_info", {"drain": 1})[0]
+    assert "missing required arguments" in documented.errors_of_options("preferred_leader_election", {})[0]
     assert "one of" in errors(client={"security_protocol": "TLS"})[0]
     moved = documented.errors_of_options("partition_reassignment", {"bootstrap_servers": "b1:9092"})
     assert "any of the following are missing" in moved[0]

@@ -59,9 +59,11 @@ class Watch:
         replicas: Mapping[Partition, Sequence[int]],
         flying: Mapping[Partition, Mapping[str, Any]],
         seen: Dict[str, Any],
+        note: str = "",
     ) -> Sight:
         """Take a reading. `targets`: the replicas that each partition must have (None: any); `replicas`: of all
-        partitions; `flying`: those of the targets that are in flight; `seen`: their progress, completed here."""
+        partitions; `flying`: those of the targets that are in flight; `seen`: their progress, completed here; `note`:
+        what is still to be sent, in words."""
         copied = seen["bytes_copied"] or 0
         if self._left is None or seen["partitions_left"] != self._left:
             self._left, self._since = seen["partitions_left"], now  # others are copied now than before
@@ -81,8 +83,12 @@ class Watch:
         final = [partition for partition, since in self._odd.items() if now - since >= SETTLE_S]
         gone = [partition for partition in final if partition not in replicas]
         elsewhere = [partition for partition in final if partition in replicas]
-        self.text = _describe(seen, flying, gone, elsewhere)
+        self.text = _describe(seen, flying, gone, elsewhere) + (f"; {note}" if note else "")
         return Sight(not flying and len(final) == len(self._odd), gone, elsewhere)
+
+    def sent(self, now: float) -> None:
+        """Take note that more was sent, which is progress."""
+        self._since = now
 
     def stalled(self, now: float, bound_s: float, error: str = "") -> str | None:
         """Return why the wait ends, with nothing that progressed for `bound_s`; None before. `error`: of the last
@@ -92,7 +98,7 @@ class Watch:
         return (
             f"for {now - self._since:.0f} s no partition ended and no bytes were copied: {_last(self.text, error)}. "
             "Check the brokers that are added, their disks, and the throttle; then run again, or cancel with state: "
-            "cancelled (QS-ADMIN-006)"
+            "cancelled, reassign_cancel of the playbook (QS-ADMIN-006)"
         )
 
 

@@ -29,7 +29,9 @@ Resource = Tuple[int, str]
 """A resource type and a name; the name of the brokers' default is empty."""
 Configs = Mapping[Resource, Mapping[str, str]]
 
-DONE, START, UNDER_WAY, OTHER_WAY = "done", "start", "under way", "other way"
+DONE, START, UNDER_WAY, OTHER_WAY, CANCEL = "done", "start", "under way", "other way", "cancel"
+_MOST_SHOWN = 100  # partitions in a difference: the result has all
+_LONGEST_LIST = 30_000  # Kafka takes no longer value than 32,767 bytes; `*` throttles every replica of the topic
 
 
 class ReassignmentError(ValueError):
@@ -39,9 +41,10 @@ class ReassignmentError(ValueError):
 class Step(NamedTuple):
     """What is to be done for one partition.
 
-    `state`: DONE, START, UNDER_WAY (in flight to the wanted replicas) or OTHER_WAY (in flight elsewhere). `replicas`: R
-    now. `has`: R without the replicas that a reassignment in flight adds. `adding` and `removing`: what remains to be
-    done.
+    `state`: DONE, START, UNDER_WAY (in flight to the wanted replicas), OTHER_WAY (in flight elsewhere) or CANCEL (in
+    flight, and to be cancelled). `replicas`: R now. `has`: R without the replicas that a reassignment in flight adds.
+    `adding` and `removing`: what remains to be done. `undo`: the replicas that lead back to where this step began:
+    `has`, and for CANCEL those to which it was in flight.
     """
 
     partition: Partition
@@ -51,6 +54,12 @@ class Step(NamedTuple):
     wanted: Tuple[int, ...]
     adding: Tuple[int, ...]
     removing: Tuple[int, ...]
+    undo: Tuple[int, ...]
+
+    @property
+    def target(self) -> Tuple[int, ...] | None:
+        """What is sent: the wanted replicas, None to cancel."""
+        return None if self.state == CANCEL else self.wanted
 
 
 class Throttle(NamedTuple):
@@ -70,12 +79,16 @@ def format_partition(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ...]]:
+Wanted = Dict[Partition, "Tuple[int, ...] | None"]
+"""The wanted replicas of each partition; None cancels its reassignment."""
+
+
+def parse(content: object, texts: bool = False) -> Wanted:
     """Return {partition: replicas} of a reassignment as kafka-reassign-partitions writes it; raise ReassignmentError.
 
-    `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. An entry without replicas, which
-    names a partition to cancel, has no replicas. `texts`: whether a number may also be a text of digits, as Ansible
-    makes of a template.
+    `content`: {"version": 1, "partitions": [{topic, partition, replicas, log_dirs}]}. `replicas: null` cancels, as in
+    AlterPartitionReassignments (KIP-455). An entry without `replicas`, which only names a partition, has none.
+    `texts`: whether a number may also be a text of digits, as Ansible makes of a template.
     """
     if not isinstance(content, Mapping):
         raise ReassignmentError(f"the reassignment is {_describe_type(content)}. {_FORM} (QS-ADMIN-004)")
@@ -84,7 +97,7 @@ def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ..
         raise ReassignmentError(
             f"version is {_describe_type(version)}, and only version 1 of reassignments is known (QS-ADMIN-004)"
         )
-    found: Dict[Partition, Tuple[int, ...]] = {}
+    found: Wanted = {}
     for index, entry in enumerate(_require_list(content.get("partitions"), "partitions")):
         where = f"partitions[{index}]"
         if not isinstance(entry, Mapping):
@@ -95,7 +108,8 @@ def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ..
                 f"{where}.topic is {_describe_type(topic)}. It must be the name of a topic (QS-ADMIN-004)"
             )
         key = topic, _require_number(entry.get("partition"), f"{where}.partition", texts)
-        listed = _require_list(entry["replicas"], f"{where}.replicas") if "replicas" in entry else []
+        cancels = "replicas" in entry and entry["replicas"] is None
+        listed = _require_list(entry["replicas"], f"{where}.replicas") if "replicas" in entry and not cancels else []
         replicas = tuple(_require_number(broker, f"{where}.replicas[{at}]", texts) for at, broker in enumerate(listed))
         if key in found:
             raise ReassignmentError(f"{format_partition(key)} is given twice. Keep one of its entries (QS-ADMIN-004)")
@@ -114,7 +128,7 @@ def parse(content: object, texts: bool = False) -> Dict[Partition, Tuple[int, ..
                 f"{where} has {len(replicas)} replicas and {len(directories)} log_dirs. Give one for each, or "
                 "none (QS-ADMIN-004)"
             )
-        found[key] = replicas
+        found[key] = None if cancels else replicas
     return found
 
 
@@ -161,24 +175,27 @@ def render(assignments: Mapping[Partition, Sequence[int]]) -> Dict[str, Any]:
 
 
 def steps(
-    wanted: Mapping[Partition, Sequence[int]],
+    wanted: Mapping[Partition, Sequence[int] | None],
     actual: Mapping[Partition, Sequence[int]],
     in_flight: Mapping[Partition, Mapping[str, Sequence[int]]],
 ) -> List[Step]:
-    """Return what is to be done for each wanted partition. `actual`: R now, adding replicas included."""
+    """Return what is to be done for each wanted partition. `wanted`: None cancels. `actual`: R now, adding replicas
+    included."""
     found = []
     for partition, target in sorted(wanted.items()):
         now, moving = tuple(actual[partition]), in_flight.get(partition)
-        end = tuple(target)
+        has = tuple(replica for replica in moving["replicas"] if replica not in moving["adding"]) if moving else now
+        end, undo = has if target is None else tuple(target), has
         if moving:
             leads_to = tuple(replica for replica in moving["replicas"] if replica not in moving["removing"])
             state = UNDER_WAY if leads_to == end else OTHER_WAY
-            has = [replica for replica in moving["replicas"] if replica not in moving["adding"]]
+            if target is None:
+                state, undo = CANCEL, leads_to
         else:
-            state, has = (DONE if now == end else START), list(now)
+            state = DONE if now == end else START
         adding = tuple(replica for replica in end if replica not in has)
         removing = tuple(replica for replica in now if replica not in end)
-        found.append(Step(partition, state, now, tuple(has), end, adding, removing))
+        found.append(Step(partition, state, now, has, end, adding, removing, undo))
     return found
 
 
@@ -189,9 +206,10 @@ def refusal(
     additional: bool,
     legacy: str | None,
     shrink: str | None = None,
+    cordoned: Collection[int] = (),
 ) -> str | None:
     """Return why these steps may not be started, None when they may. `legacy`: what /admin/reassign_partitions has.
-    `shrink`: the token with which fewer replicas were accepted."""
+    `shrink`: the token with which fewer replicas were accepted. `cordoned`: brokers that get no replicas."""
     begun = [step for step in found if step.state in (START, OTHER_WAY)]
     if not begun:
         return None
@@ -204,15 +222,21 @@ def refusal(
             )
         if step.adding and not alive.intersection(step.has):
             return (
-                f"{format_partition(step.partition)} has no live replica from which {_format_brokers(step.adding)} "
+                f"{format_partition(step.partition)} has no live replica from which {format_brokers(step.adding)} "
                 "could copy: its "
                 f"replicas are {list(step.has)}. Start one of them, or leave the partition out (QS-ADMIN-001)"
             )
         dead = [broker for broker in step.adding if broker not in alive]
         if dead:
             return (
-                f"{format_partition(step.partition)} would move to {_format_brokers(dead)}, not alive in this cluster. "
+                f"{format_partition(step.partition)} would move to {format_brokers(dead)}, not alive in this cluster. "
                 f"Live brokers are {sorted(alive)}. Start it, or choose another (QS-ADMIN-001)"
+            )
+        kept_out = [broker for broker in step.adding if broker in cordoned]
+        if kept_out:
+            return (
+                f"{format_partition(step.partition)} would move to {format_brokers(kept_out)}, which is cordoned. "
+                "Choose another broker, or take it out of cordon: reassign_cordon of the playbook (QS-ADMIN-001)"
             )
     fewer = find_shrinking(begun)
     if fewer and shrink != shrink_token(fewer):
@@ -221,7 +245,7 @@ def refusal(
             f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
             f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module (QS-ADMIN-001)"
         )
-    wanted = {step.partition for step in found if step.state == UNDER_WAY}
+    wanted = {step.partition for step in found if step.state in (UNDER_WAY, CANCEL)}
     other = sorted(set(in_flight) - wanted)
     if other and not additional:
         return (
@@ -230,8 +254,9 @@ def refusal(
         )
     if legacy and not additional:
         return (
-            f"/admin/reassign_partitions exists in ZooKeeper: {legacy}. Its controller moves those partitions too, and "
-            "what this task asks overrides them. Wait until it is gone, or set additional: true (QS-ADMIN-001)"
+            f"/admin/reassign_partitions exists in ZooKeeper: {legacy}. The later request wins: the controller takes "
+            "the partitions of this task out of it. What is in it when a controller is elected wins over every "
+            "request. Wait until it is gone, or set additional: true (QS-ADMIN-001)"
         )
     return None
 
@@ -254,13 +279,15 @@ def shrink_token(fewer: Iterable[Step]) -> str:
 def diff(found: Sequence[Step]) -> Dict[str, str]:
     """Return R, adding and removing of the partitions that change, as Ansible shows a difference."""
     before, after = [], []
-    for step in found:
-        if step.state in (START, OTHER_WAY):
-            before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
-            after.append(
-                f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
-                f"removing {list(step.removing)}\n"
-            )
+    changed = [step for step in found if step.state in (START, OTHER_WAY, CANCEL)]
+    for step in changed[:_MOST_SHOWN]:
+        before.append(f"{format_partition(step.partition)}: R {list(step.replicas)}\n")
+        after.append(
+            f"{format_partition(step.partition)}: R {list(step.wanted)}, adding {list(step.adding)}, "
+            f"removing {list(step.removing)}\n"
+        )
+    if len(changed) > _MOST_SHOWN:
+        after.append(f"and {len(changed) - _MOST_SHOWN} more partitions\n")
     return {"before": "".join(before), "after": "".join(after)}
 
 
@@ -274,14 +301,6 @@ def diff_cancelled(ended: Mapping[Partition, Mapping[str, Sequence[int]]]) -> Di
     return {"before": "".join(before), "after": "".join(after)}
 
 
-def parse_broker_id(text: str) -> int:
-    """Return the id that a text is. Raises ReassignmentError."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ReassignmentError(f"{text!r} is no broker id. Give a number, or 'least_loaded' (QS-ADMIN-005)") from None
-
-
 # --- throttles ---------------------------------------------------------------------------------------------
 
 
@@ -292,7 +311,7 @@ def throttles(
 
     As kafka-reassign-partitions does: replicas that a partition has are throttled as leaders, the adding ones as
     followers, and the rate is set at each of these brokers that is `alive`: only the broker itself takes its configs. A
-    topic whose value is `*` keeps it.
+    topic whose value is `*` keeps it, and one whose list would be too long for Kafka gets it.
     """
     leaders: Dict[str, set] = {}
     followers: Dict[str, set] = {}
@@ -311,7 +330,8 @@ def throttles(
             former = current.get((TOPIC, topic), {}).get(key, "")
             if former != "*":
                 every = {text for text in former.split(",") if text} | listed
-                changes.setdefault((TOPIC, topic), {})[key] = ",".join(sorted(every))
+                text = ",".join(sorted(every))
+                changes.setdefault((TOPIC, topic), {})[key] = text if len(text) <= _LONGEST_LIST else "*"
     for broker in sorted(brokers):
         changes[BROKER, str(broker)] = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
     return changes
@@ -405,6 +425,18 @@ def removal_commands(found: Iterable[Throttle], bootstrap: str) -> str:
     return "; ".join(commands)
 
 
+def explain_denied(bootstrap: str) -> str:
+    """Return the command that grants what reassignments with throttles need (Kafka's KafkaApis and ControllerApis)."""
+    start = f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
+    return (
+        "The principal needs Describe and Alter on the cluster, and for throttles DescribeConfigs and AlterConfigs on "
+        f"the cluster and the topics. Grant them, as a principal that may: {start}User:PRINCIPAL --cluster --operation "
+        "Describe --operation Alter --operation DescribeConfigs --operation AlterConfigs; "
+        f"{start}User:PRINCIPAL --topic '*' --operation Describe --operation DescribeConfigs --operation AlterConfigs "
+        "(QS-ADMIN-016)"
+    )
+
+
 def plan_throttle_removal(
     record: Sequence[Mapping[str, Any]], current: Configs
 ) -> Tuple[Dict[Resource, Dict[str, str | None]], List[str]]:
@@ -423,121 +455,6 @@ def plan_throttle_removal(
     return changes, left
 
 
-# --- plans -------------------------------------------------------------------------------------------------
-
-
-def drain(
-    broker: int, assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]
-) -> Dict[Partition, List[int]]:
-    """Return the replicas of each partition that leaves `broker`; only that replica moves. Raises ReassignmentError.
-
-    It goes to a rack that the partition's other replicas are not on, if there is one, and there to the broker with the
-    fewest replicas. `racks`: {live broker: rack}.
-    """
-    if broker not in racks and not any(broker in replicas for replicas in assignments.values()):
-        raise ReassignmentError(
-            f"broker {broker} is not alive and has no replicas. Live brokers are {sorted(racks)}. Correct the "
-            "id (QS-ADMIN-005)"
-        )
-    load = _count_replicas(assignments, racks)
-    moved = {}
-    for partition, replicas in sorted(assignments.items()):
-        if broker not in replicas:
-            continue
-        others = [replica for replica in replicas if replica != broker]
-        choices = [candidate for candidate in racks if candidate != broker and candidate not in replicas]
-        if not choices:
-            raise ReassignmentError(
-                f"{format_partition(partition)} has {len(replicas)} replicas, and without broker {broker} the cluster "
-                f"has {len(racks) - (broker in racks)} live brokers. Add a broker, or lower the replicas "
-                "first (QS-ADMIN-005)"
-            )
-        used = [racks.get(replica) for replica in others]
-        chosen = min(
-            choices,
-            key=lambda candidate: (used.count(racks[candidate]) if racks[candidate] else 0, load[candidate], candidate),
-        )
-        load[chosen] += 1
-        moved[partition] = [chosen if replica == broker else replica for replica in replicas]
-    return moved
-
-
-def add(
-    broker: int | None, assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]
-) -> Tuple[int, Dict[Partition, List[int]]]:
-    """Return the broker that gets replicas until it has its share, and the partitions that move. One replica of each.
-
-    Replicas come from the brokers with the most, and no partition is on fewer racks afterwards. None chooses the broker
-    with the fewest replicas in the least-loaded rack. Raises ReassignmentError.
-    """
-    if broker is None:
-        if not racks:
-            raise ReassignmentError(
-                "no broker is alive, so none can be added. Start a broker, then run again (QS-ADMIN-005)"
-            )
-        load = _count_replicas(assignments, racks)
-        of_rack = rack_load(assignments, racks)
-        broker = min(racks, key=lambda candidate: (of_rack[str(racks[candidate])], load[candidate], candidate))
-    if broker not in racks:
-        raise ReassignmentError(
-            f"broker {broker} is not alive. Live brokers are {sorted(racks)}. Start it, then run again (QS-ADMIN-005)"
-        )
-    load = _count_replicas(assignments, racks)
-    share = sum(load.values()) // len(racks)
-    moved: Dict[Partition, List[int]] = {}
-    of_broker: Dict[int, List[Partition]] = {}
-    for partition, replicas in sorted(assignments.items()):
-        if broker not in replicas:
-            for replica in replicas:
-                of_broker.setdefault(replica, []).append(partition)
-    while load[broker] < share:
-        for giver in sorted(racks, key=lambda candidate: (-load[candidate], candidate)):
-            found = next(
-                (
-                    movable
-                    for movable in of_broker.get(giver, [])
-                    if _may_give(assignments[movable], giver, broker, racks)
-                ),
-                None,
-            )
-            if load[giver] > share and giver != broker and found is not None:
-                break
-        else:
-            break
-        moved[found] = [broker if replica == giver else replica for replica in assignments[found]]
-        load[giver] -= 1
-        load[broker] += 1
-        for replica in assignments[found]:
-            of_broker[replica].remove(found)
-    return broker, moved
-
-
-def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]) -> Dict[str, float]:
-    """Return the replicas a broker, on average, of each rack; brokers without a rack form the rack 'None'."""
-    load = _count_replicas(assignments, racks)
-    found: Dict[str, List[int]] = {}
-    for broker, rack in racks.items():
-        found.setdefault(str(rack), []).append(load[broker])
-    return {rack: sum(loads) / len(loads) for rack, loads in sorted(found.items())}
-
-
-def _may_give(replicas, giver, taker, racks):
-    after = [taker if replica == giver else replica for replica in replicas]
-    return _count_racks(after, racks) >= _count_racks(replicas, racks)
-
-
-def _count_racks(replicas, racks):
-    return len({racks.get(replica) or f"broker {replica}" for replica in replicas})
-
-
-def _count_replicas(assignments, racks):
-    load = dict.fromkeys(racks, 0)
-    for replicas in assignments.values():
-        for replica in replicas:
-            if replica in load:
-                load[replica] += 1
-    return load
-
-
-def _format_brokers(ids: Sequence[int]) -> str:
+def format_brokers(ids: Sequence[int]) -> str:
+    """Return brokers as people write them."""
     return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, ids))

@@ -58,13 +58,14 @@ _TEXT, _NUMBERS = ("str", "path"), ("int", "float")
 _PORT = "quorumshift_controller_port"
 _ZERO_IS_NONE = (  # of the other numbers, 0 is a value
     "quorumshift_probe_timeout",
+    "reassign_max_in_flight",
+    "reassign_replication_factor",
     "reassign_throttle_bytes_s",
     "restart_concurrency",
 )
 _MOST = {
     _PORT: 65535,
     "quorumshift_node_id": MOST_ID,
-    "reassign_drain": MOST_ID,
     "zk_migrate_myid": MOST_ZOOKEEPER_ID,
 }
 _TO_READ = (_PORT, "quorumshift_probe_timeout")  # numbers without which nothing can be read
@@ -382,6 +383,9 @@ def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
     if name == "quorumshift_waive":
         wrong = "; ".join(preflight.check_waivers(value))
         return f"{wrong}. Write the id of a check with the reason, as {{QS-CHECK-049: known}}" if wrong else ""
+    if name in ("reassign_drain", "reassign_cordon"):
+        odd = [broker for broker in value if not 0 <= broker <= MOST_ID]
+        return f"{odd[0]} is out of range. Use ids of brokers, from 0 to {MOST_ID}" if odd else ""
     if name == "reassign_add" and value != LEAST_LOADED and not (value.isascii() and value.isdigit()):
         return f"{value!r} is no broker id. Use one number, or {LEAST_LOADED}"
     if name == "upgrade_to" and releases.parse_release(value) is None:
@@ -427,7 +431,7 @@ def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterabl
     for name in needs.variables:
         if own.get(name) in (None, "", [], {}):
             yield Problem(_explain_unset(name, specs))
-    set_here = [name for name in needs.one_of if own.get(name) not in (None, "") and not _is_no(own[name])]
+    set_here = [name for name in needs.one_of if own.get(name) not in (None, "", []) and not _is_no(own[name])]
     if needs.one_of and len(set_here) != 1:
         seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
         yield Problem(f"Set exactly one of {', '.join(needs.one_of)}. {seen}.")

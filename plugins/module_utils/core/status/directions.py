@@ -34,6 +34,16 @@ class Wanted(NamedTuple):
     updates: bool = False
     changes_quorum: bool = False
 
+    @property
+    def only_shows(self) -> bool:
+        """Return whether the run shows something that it could change as well, and changes nothing."""
+        asked = {
+            run_lock.FEATURES: self.updates,
+            run_lock.QUORUM: self.changes_quorum,
+            run_lock.REASSIGN: self.reassigns or self.cancels,
+        }
+        return not asked.get(self.direction, True)
+
 
 def explain_phase(state: Mapping) -> str:
     """Return why nothing goes on in this phase: what blocks the next step, or the next step itself.
@@ -50,12 +60,8 @@ def is_idle(wanted: Wanted, facts: ClusterFacts, detected: phase.PhaseResult) ->
         return False
     if wanted.direction == run_lock.RESTORE:
         return not wanted.restores
-    if wanted.direction == run_lock.REASSIGN:
-        return not (wanted.reassigns or wanted.cancels)
-    if wanted.direction == run_lock.FEATURES:
-        return not wanted.updates
-    if wanted.direction == run_lock.QUORUM:
-        return not wanted.changes_quorum
+    if wanted.direction in (run_lock.REASSIGN, run_lock.FEATURES, run_lock.QUORUM):
+        return wanted.only_shows
     if wanted.direction == run_lock.BACK:
         return rollback.is_idle(facts, detected, wanted.target)
     waits = detected.phase == phase.DUAL_WRITE and not wanted.finalizes
@@ -78,8 +84,7 @@ def refusal(
     if not wanted.direction:
         return None
     other = same_cluster.refusal(facts, cluster_id, () if cluster_id else [same_cluster.HOSTS])
-    only_shows = {run_lock.FEATURES: not wanted.updates, run_lock.QUORUM: not wanted.changes_quorum}
-    if only_shows.get(wanted.direction):
+    if wanted.only_shows:
         return other  # shows it in each phase, also under the run lock of another run
     unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
     if unreached and locked and not same_cluster.troubles(facts, cluster_id):

@@ -179,12 +179,18 @@ def _select_this_attempt(passed: list[str], now: str) -> list[str]:
 
 
 def render(
-    state: Mapping, passed: list[str], command: str | None, run: str | None = None, doubts: Sequence[str] = ()
+    state: Mapping,
+    passed: list[str],
+    command: str | None,
+    run: str | None = None,
+    doubts: Sequence[str] = (),
+    reassignments: str | None = None,
 ) -> list[str]:
     """Return the screen of `status` as lines.
 
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: the next command;
-    `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals.
+    `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals;
+    `reassignments`: the line about these.
     """
     phases = "  ".join(f"[{name}]" if name == state["phase"] else name for name in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {phases}", ""]
@@ -211,6 +217,7 @@ def render(
         reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
         lines += ["", f"  quorum: {reason}"]
     lines += [f"  {line}" for line in feature_screen.lines(state["features"])]
+    lines += [f"  {reassignments}"] if reassignments else []
     mirrored = state["mirrored_offset"]
     if state["phase"] in _MIRRORING and mirrored is not None and mirrored >= 0 and quorum.get("reached"):
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)

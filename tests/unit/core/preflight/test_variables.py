@@ -269,7 +269,7 @@ CASES = [
         )
     ],
     (inventory({"restart_concurrency": 0}), "restart_concurrency: 0 is out of range", "above 0"),
-    (inventory({"reassign_drain": -3}), "reassign_drain: -3 is out of range", "from 0 to"),
+    (inventory({"reassign_drain": "3,-3"}), "reassign_drain: -3 is out of range", "from 0 to"),
     (inventory({"reassign_add": "4;5"}), "reassign_add: '4;5' is no broker id", "least_loaded"),
     (inventory({"upgrade_to": "3.9"}), "upgrade_to: '3.9' is no version", "3.9.1"),
     (inventory({"features_upgrade_to": "4"}), "features_upgrade_to: '4' is no release", "4.1"),
@@ -475,6 +475,7 @@ def test_a_move_to_another_ensemble_needs_its_servers_by_id(given, said):
         ({}, "None is set."),
         ({"reassign_drain": 0}, None),
         ({"reassign_drain": "", "reassign_add": "3"}, None),
+        ({"reassign_drain": [], "reassign_add": "3"}, None),
         ({"reassign_drain": 3, "reassign_cancel": "false"}, None),
         ({"reassign_drain": 3, "reassign_cancel": "yes"}, "reassign_drain and reassign_cancel are set."),
     ],
