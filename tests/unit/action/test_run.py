@@ -177,11 +177,13 @@ def test_a_reassignment_that_only_plans_locks_nothing(fresh):
 
 
 def test_a_reassignment_does_not_begin_beside_an_unfinished_restart(fresh):
+    fresh.variables["reassign_apply"] = True
     result = fresh.run("run", {"state": "begun", "direction": "reassign"}, state("finalized", unfinished=["b1"]))
     assert result["failed"] and "b1" in result["msg"] and "quorumshift.kafka.restart" in result["msg"]
 
 
 def test_a_reassignment_says_how_to_leave_out_a_dead_host(fresh):
+    fresh.variables["reassign_apply"] = True
     given = state("finalized")
     given["facts"]["nodes"]["b1"].update(reached=False, error="it is unreachable")
     result = fresh.run("run", {"state": "begun", "direction": "reassign"}, given)
