@@ -51,6 +51,12 @@ options:
     description: With O(state=begun), whether to keep the journal and the facts. Handled by the action plugin.
     type: bool
     default: true
+  deferred:
+    description:
+      - With O(state=begun), whether the task ends well where the run may not begin, with C(refused). So the
+        stats of the job have the phase. Handled by the action plugin.
+    type: bool
+    default: false
   run_lock:
     description: The lock to write, with O(state=locked). The action plugin makes it.
     type: dict
@@ -164,6 +170,7 @@ def main():
             },
             "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
             "record": {"type": "bool", "default": True},
+            "deferred": {"type": "bool", "default": False},
             **host_state.HELD_OPTIONS,
             **host_state.NODE_OPTIONS,
             "run_lock": {"type": "dict"},
