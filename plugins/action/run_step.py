@@ -78,8 +78,8 @@ class ActionModule(QuorumshiftAction):
         if failure is None:
             return {"changed": False}
         following = run_outcome.advice(self.journal()) or self._next()
-        told = {"run": self.session.get("run"), "step": self.step, "reason": failure.sentence, "next": following}
-        return {"changed": False, "ansible_stats": job_stats.stats(job_stats.FAILURE, told)}
+        left = {"run": self.session.get("run"), "step": self.step, "reason": failure.sentence, "next": following}
+        return {"changed": False, "ansible_stats": job_stats.stats(job_stats.FAILURE, left)}
 
     def _lost(self, args):
         """Journal which hosts of the step take no part in its rescue, where no task has journaled it.

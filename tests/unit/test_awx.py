@@ -153,7 +153,7 @@ def test_surveys_ask_for_variables_that_exist_and_may_be_empty(created):
 
 
 def test_no_template_keeps_a_token(created):
-    """What cannot be undone takes a word that the person types for this cluster as it is now."""
+    """What cannot be undone takes a token that the person types for this cluster as it is now."""
     for template, question in surveys(created):
         if "token" in question["variable"] or question["variable"] == "quorumshift_rollback_to":
             assert "default" not in question, template

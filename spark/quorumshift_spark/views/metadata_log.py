@@ -386,10 +386,17 @@ def _statement(extent: Extent, unread: Unread | None = None) -> Statement:
     return Statement({**state, NOT_COMPARED: found} if found else state, [])
 
 
+_NAMES: Dict[str, Callable[..., str]] = {
+    "record": not_compared.record,
+    "control": not_compared.control,
+    "field": not_compared.field,
+}
+
+
 def _found(unread: Unread) -> not_compared.Found:
     found = {}
     for (what, *place), (count, first) in unread.found.items():
-        name = not_compared.record(*place) if what == "record" else not_compared.field(*place)
+        name = _NAMES[what](*place)
         found[name] = {"count": count, "first": f"offset {first}"}
     return found
 

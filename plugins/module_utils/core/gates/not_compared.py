@@ -8,6 +8,7 @@ A build of another vendor may write such metadata. No comparison sees it, so it 
 =======================================  ================================================================
 build=7.9.0-ce                           a build whose metadata may have all of these
 record=15023v0                           records of this type and version in the metadata log
+control=9v0                              control records of this type and version in the metadata log
 field=PARTITION_RECORD:10001             a tagged field of a record that Kafka 3.9 has; also NAME.struct:TAG
 znode=/brokers/topics/*/x                znodes at these paths, with all below them; * is any one name
 key=/brokers/topics/*:observers          a key in the JSON of znodes that Kafka 3.9 has
@@ -23,7 +24,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 from urllib.parse import quote
 
 VARIABLE = "quorumshift_accept_not_compared"
-BUILD, RECORD, FIELD, ZNODE, KEY = "build", "record", "field", "znode", "key"
+BUILD, RECORD, CONTROL, FIELD, ZNODE, KEY = "build", "record", "control", "field", "znode", "key"
 SHOWN = 5
 MOST = 1000
 """Names that a view notes. A token for each of more is no acceptance of something known."""
@@ -47,6 +48,11 @@ def build(version: str) -> str:
 def record(api_key: int, version: int) -> str:
     """Return the name of records of an unknown type."""
     return f"{RECORD}={api_key}v{version}"
+
+
+def control(kind: int, version: int) -> str:
+    """Return the name of control records of an unknown type, or of an unknown version."""
+    return f"{CONTROL}={kind}v{version}"
 
 
 def field(record_type: str, path: str, tag: int) -> str:

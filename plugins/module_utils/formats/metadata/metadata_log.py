@@ -173,8 +173,8 @@ class FileRecord(NamedTuple):
 class Unread:
     """What a reader of the log meets and cannot decode, because Kafka 3.9 does not have it.
 
-    :ivar found: {("record", api key, version) or ("field", record type, path of the struct, tag): [how many, offset of
-        the first]}
+    :ivar found: {("record", api key, version), ("control", type, version) or ("field", record type, path of the struct,
+        tag): [how many, offset of the first]}
     """
 
     def __init__(self) -> None:
@@ -183,6 +183,17 @@ class Unread:
     def note_record(self, api_key: int, version: int, offset: int) -> None:
         """Note a record of an unknown type."""
         self._note(("record", api_key, version), offset)
+
+    def note_control(self, batch: Batch, path: str, offset: int | None = None) -> None:
+        """Note the records of unknown types in a control batch. `offset`: instead of their own."""
+        for at, _time, key, start, end in records_of(batch, path):
+            try:
+                decode_control(key, batch.records[start:end])
+            except UnknownRecord:
+                kind, version = (int.from_bytes(part, "big") for part in (key[2:4], batch.records[start : start + 2]))
+                self._note(("control", kind, version), at if offset is None else offset)
+            except MalformedRecord as error:
+                raise MalformedRecord(f"offset {at}: {error.reason}", path, batch.position) from error
 
     def note_fields(self, api_key: int, fields: dict[str, Any], offset: int) -> None:
         """Note the unknown tagged fields of a record that was decoded with their tags."""
@@ -434,6 +445,8 @@ def log_records(
     dropped = [transaction for transaction in extent.transactions if transaction.outcome != COMMITTED]
     for batch, path in segment_batches(log, extent.end_offset, check_crc=False):
         if batch.is_control:
+            if unread is not None:
+                unread.note_control(batch, path)
             continue
         records = decode_batch(
             batch, path, log.start_offset, extent.end_offset, wanted, skipped, later, unread is not None
@@ -464,6 +477,8 @@ def _checkpoint_records(log, wanted, skipped, check_crc, later, unread):
     timestamp = checkpoint_timestamp(log)
     for batch in read_batches(log.checkpoint_file, path, check_crc=check_crc):
         if batch.is_control:
+            if unread is not None:
+                unread.note_control(batch, path, offset)
             continue
         records = decode_batch(batch, path, 0, sys.maxsize, wanted, skipped, later, unread is not None)
         for at, _time, api_key, version, fields in records:

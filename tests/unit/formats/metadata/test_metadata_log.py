@@ -410,3 +410,12 @@ def test_unread_does_not_excuse_an_unknown_version(write):
     with metadata_log.open_log(directory) as log, pytest.raises(UnknownRecord, match="TOPIC_RECORD version 1"):
         extent = metadata_log.scan_log(log, counts=False, later=True)
         list(metadata_log.log_records(log, extent, ["CONFIG_RECORD"], unread=metadata_log.Unread()))
+
+
+def test_unread_notes_unknown_control_records(write):
+    control = made.batch(1, [(b"\0\0\0\x09", b"\0\2\0")], attributes=0x20)
+    directory = write({segment(0): [made.batch(0, [made.NO_OP]), control, made.batch(2, [made.NO_OP])]})
+    with metadata_log.open_log(directory) as log:
+        unread = metadata_log.Unread()
+        list(metadata_log.log_records(log, metadata_log.scan_log(log), unread=unread))
+    assert unread.found == {("control", 9, 2): [1, 1]}
