@@ -25,6 +25,8 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         if args["state"] == "begun":
             return self._begin()
+        if args["state"] == "refused":
+            return {"failed": True, "msg": args["reason"]}
         args = self.fill(args)
         if args["state"] == "locked":
             return self.run_in_slices({**args, **self._lock()})

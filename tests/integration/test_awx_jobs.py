@@ -62,8 +62,13 @@ class Job:
             start_new_session=True,
         )
 
-    def cancel(self):
-        """Cancel it as AWX does: a signal to ansible-runner; return its output."""
+    def cancel(self, stack):
+        """Cancel it as AWX does: a signal to ansible-runner; return its output.
+
+        Until the end of `stack` no other job gets the number of its PID namespace. Linux gives a number again once all
+        processes of its namespace have ended, which proves to a job with that number that this one is dead.
+        """
+        stack.callback(os.close, os.open(f"/proc/{self.process.pid}/ns/pid_for_children", os.O_RDONLY))
         os.killpg(self.process.pid, signal.SIGTERM)
         return self.end()[1]
 
@@ -100,7 +105,7 @@ def awx():
     with admin_bed.kraft("awx-jobs", 3) as (home, controller, brokers), contextlib.ExitStack() as stack:
         fill(brokers[0], "orders", REPLICAS, MEGABYTES)
         jobs = Awx(home, controller, brokers)
-        jobs.bed, jobs.brokers = Bed(home, brokers[:2]), brokers
+        jobs.bed, jobs.brokers, jobs.stack = Bed(home, brokers[:2]), brokers, stack
         stack.callback(lambda: [job.process.kill() for job in jobs.jobs if job.process.poll() is None])
         yield jobs
 
@@ -132,7 +137,7 @@ def test_cancelled_in_a_wait_refused_beside_another_and_launched_again(awx):
     # Cancelled in the middle of the wait for partitions that move
     job = awx.launch("reassign", **drain, **SLOW)
     in_flight(awx)
-    job.cancel()
+    job.cancel(awx.stack)
     assert job.process.returncode
     assert {lock["closed"] for lock in awx.locks().values()} == {False}
     dead = {lock["run"] for lock in awx.locks().values()}
@@ -160,7 +165,7 @@ def test_cancelled_in_a_wait_refused_beside_another_and_launched_again(awx):
     assert second.artifacts()["quorumshift_job"]["cluster_id"] == servers.CLUSTER_ID
     assert first.process.poll() is None
 
-    first.cancel()
+    first.cancel(awx.stack)
     (run,) = {lock["run"] for lock in awx.locks().values()}
     last = awx.launch("reassign", **drain, **FAST, quorumshift_force_unlock=run)
     code, text = last.end()

@@ -324,3 +324,8 @@ def test_a_refused_run_leaves_its_state_and_fails_in_the_next_task(fresh):
     assert not refused.get("failed") and refused["refused"] == failed["msg"]
     assert refused["ansible_stats"]["data"]["quorumshift_job"]["phase"] == "kraft_native"
     assert "ansible_facts" not in refused  # no run has begun
+
+
+def test_the_task_after_a_deferred_refusal_fails_with_its_reason(fresh):
+    result = fresh.run("run", {"state": "refused", "reason": "Phase zk. Nothing was changed. (QS-RUN-001)"})
+    assert result["failed"] and result["msg"] == "Phase zk. Nothing was changed. (QS-RUN-001)"
