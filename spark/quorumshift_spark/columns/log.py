@@ -326,6 +326,8 @@ def _read_slowly(part: Part, batch: Batch, share: Share, unread: Unread | None) 
                 unread.note_fields(key, fields, offset if part.checkpoint is None else part.checkpoint)
     for key, of_all in partitions.items():
         records = [(offset, fields) for offset, fields in of_all if share.own(_last_bits(fields["topicId"]))]
+        if not records:
+            continue
         names = [field.name for field in fields_of(RECORDS[key].message, 0)]
         columns = {name: pa.array([fields[name] for _offset, fields in records], _TYPES[name]) for name in names}
         yield _record_batch(part, key, columns, np.array([offset for offset, _fields in records], np.int64))
