@@ -45,7 +45,7 @@ CHECKOUT_ONLY = (
 KIB = 1024
 MEMBER_LIMIT = 512 * KIB
 TARBALL_LIMIT = 4096 * KIB
-RUNS_IN_CHECKOUT = ("extensions/", "tests/")
+RUNS_IN_CHECKOUT = ("extensions/molecule/", "tests/")
 SHIPPED_TESTS = "tests/sanity/"  # ansible-test's and Galaxy's
 IMPORT_ROOTS = ("", "spark/")  # directories on Python's path, besides the collection's own
 # `python -m NAME`, as a command line or as a list of arguments

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import job_stats, phase_reading
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
@@ -16,5 +16,6 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         result, reading = phase_reading.read(self, args)
         if reading:
+            result["ansible_stats"] = job_stats.of_state(result, self.session.get("run"))
             result["ahead"] = transitions.step_names_ahead(result["phase"], args.get("plan_to") or "")
         return result

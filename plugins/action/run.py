@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import time
 
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import process_identity, run_begin
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -21,13 +24,26 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         if args["state"] == "begun":
-            return run_begin.begin(self)
+            return self._begin()
+        if args["state"] == "refused":
+            return {"failed": True, "msg": args["reason"]}
         args = self.fill(args)
         if args["state"] == "locked":
             return self.run_in_slices({**args, **self._lock()})
         if args["state"] == "held":
             return self.run_in_slices(args)
         return self._close(args)
+
+    def _begin(self) -> dict:
+        """Begin the run. With `deferred`, a refusal after the phase was read is no failure of this task: of one that
+        fails, Ansible keeps no stats. The next task fails with `refused`."""
+        result = run_begin.begin(self)
+        stats = result.pop("stats", None)
+        if not result.get("failed") or stats is None or not boolean(self.own.get("deferred", False)):
+            return result
+        self.note_failure(self._task.name, result["msg"])
+        refused = message_ids.move_to_end(mask(result["msg"]), message_ids.NO_ID)
+        return {"changed": False, "refused": refused, "ansible_stats": stats}
 
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""

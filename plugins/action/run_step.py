@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock, run_outcome
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import job_stats
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 _CONTINUES = "Fix the cause, then run the same playbook again: it goes on with what is left."
@@ -73,7 +74,12 @@ class ActionModule(QuorumshiftAction):
         """Journal what failed on this host, where no task has journaled it."""
         if args.get("stopped_at") and self.host not in self._known():
             self.note_failure(args["stopped_at"], args.get("reason"))
-        return {"changed": False}
+        failure = run_outcome.outcome(self.journal())
+        if failure is None:
+            return {"changed": False}
+        following = run_outcome.advice(self.journal()) or self._next()
+        left = {"run": self.session.get("run"), "step": self.step, "reason": failure.sentence, "next": following}
+        return {"changed": False, "ansible_stats": job_stats.stats(job_stats.FAILURE, left)}
 
     def _lost(self, args):
         """Journal which hosts of the step take no part in its rescue, where no task has journaled it.

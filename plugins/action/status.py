@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import time
 
-from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassign_screen
@@ -27,11 +24,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status impo
     screen,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import job_stats, phase_reading
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction, display
 
-# Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
-REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
 STATUS_VERSION = 1  # of status.schema.json
 
 
@@ -53,6 +48,7 @@ class ActionModule(QuorumshiftAction):
         doubts = history.find_contradictions(reading.facts["nodes"], result["cluster_id"], events) if begins else []
         result["screen"] = self._show(result, reading, doubts, took, passed_gates(events))
         self._save_status(result)
+        result["ansible_stats"] = job_stats.of_state(result, session["run"])
         if boolean(self.variable("quorumshift_fail_on_blocks") or False) and result["blocks"]:
             return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
         return result
@@ -77,7 +73,7 @@ class ActionModule(QuorumshiftAction):
         target = self.variable("quorumshift_rollback_to") or ""
         other = run_lock.status_line(newest) if newest and newest["run"] != self.session["run"] else None
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
-        command = self.command(result["next"], result["token"])
+        command = job_stats.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts, self._reassignments())
         lines += [
             f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
@@ -138,43 +134,6 @@ class ActionModule(QuorumshiftAction):
         node_id = self.excluded()[host].get("node_id")
         key = node_key.node_key(role, node_id) if isinstance(node_id, int) else f"{role}-*"
         return os.path.join(self.node_option("state_dir", host, role), cluster_id or "", key)
-
-    def command(self, following, token):
-        """Return what the operator types next, as they typed this: the same inventory, from the same directory."""
-        if not following["playbook"]:
-            return None
-        variables = dict(following["given"])
-        if following["token"]:
-            variables["quorumshift_finalize_token"] = token or "TOKEN"
-        if following["playbook"] == "rollback":
-            variables["quorumshift_rollback_to"] = following["target"]
-        given = [part for name, value in variables.items() for part in ("-e", _assigned(name, value))]
-        if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
-            named = ", ".join(given[1::2])
-            extra = f" with the extra variable{'s' if len(variables) > 1 else ''} {named}" if given else ""
-            return f"launch the job template of the playbook {following['playbook']}{extra}"
-        typed = (context.CLIARGS.get("args") or ("",))[0]
-        playbook = re.sub(r"[a-z_]+(\.ya?ml)?$", lambda match: following["playbook"] + (match.group(1) or ""), typed)
-        repeated = [
-            part
-            for option, flag in REPEATED.items()
-            for value in context.CLIARGS.get(option) or ()
-            for part in (flag, shortest(value))
-        ]
-        files = [
-            part for value in context.CLIARGS.get("extra_vars") or () if value.startswith("@") for part in ("-e", value)
-        ]
-        return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
-
-
-def _assigned(name, value):
-    """Return a variable as -e takes it. Ansible splits NAME=VALUE at blanks, as a shell does."""
-    return f"{name}={shlex.quote(value)}"
-
-
-def shortest(path):
-    """Return a path as it is shortest from here."""
-    return min(path, os.path.relpath(path), key=len) if os.path.exists(path) else path
 
 
 def passed_gates(events):

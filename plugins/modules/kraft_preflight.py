@@ -54,6 +54,13 @@ options:
       - The ids of checks whose warnings are accepted, each with the reason. Blocking findings cannot be waived.
     type: dict
     default: {}
+  accept_not_compared:
+    description:
+      - Tokens of what no comparison sees and the operator accepts. Without its token, a build of Confluent Server
+        blocks.
+    type: list
+    elements: str
+    default: []
   spark:
     description:
       - What M(quorumshift.kafka.spark_facts) returned as C(spark). Without it, the Spark host is not checked.
@@ -180,6 +187,7 @@ def main():
             "stop_timeout_s": {"type": "float", "default": 300},
             "settle_s": {"type": "float", "default": 0},
             "waived": {"type": "dict", "default": {}},
+            "accept_not_compared": {"type": "list", "elements": "str", "default": []},
             "spark": {"type": "dict", "default": {}},
             "zookeeper_files": {"type": "list", "elements": "dict"},
             "show": {"type": "bool", "default": False},
@@ -274,6 +282,7 @@ def collect(module):
         bootstrap=",".join(map(str, connections.bootstrap)),
         spark=given["spark"],
         zookeeper_files=_group_by_host(given["zookeeper_files"]),
+        accept_not_compared=given["accept_not_compared"],
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (

@@ -18,6 +18,7 @@ description:
   - The other states are for brokers and controllers. The lock prevents two runs from changing the same cluster at
     once. Each node keeps it in C(run_lock.json) in its directory on its host. M(quorumshift.kafka.node_restart) needs
     it to begin a restart.
+  - O(state=refused) fails with O(reason), after O(state=begun) with O(deferred). Handled by the action plugin.
   - O(state=locked) waits while a restart is running on the host. It fails if another run takes the lock first.
   - O(state=held) fails unless the run still holds the lock. Tasks on the probe host, which has no lock, ask the first
     host of the lock right before they change the cluster.
@@ -25,10 +26,10 @@ description:
   - The lock is the collection's own record and not counted as a change.
 options:
   state:
-    description: Whether to begin the run, or to take, check or close the lock of a host.
+    description: Whether to begin or refuse the run, or to take, check or close the lock of a host.
     type: str
     required: true
-    choices: [begun, locked, held, closed]
+    choices: [begun, refused, locked, held, closed]
   direction:
     description:
       - With O(state=begun), the direction of a run that changes something. V(forward) fails in a phase from which no
@@ -51,6 +52,15 @@ options:
     description: With O(state=begun), whether to keep the journal and the facts. Handled by the action plugin.
     type: bool
     default: true
+  deferred:
+    description:
+      - With O(state=begun), whether the task ends well where the run may not begin, with C(refused). So the
+        stats of the job have the phase. Handled by the action plugin.
+    type: bool
+    default: false
+  reason:
+    description: With O(state=refused), why the run may not begin.
+    type: str
   run_lock:
     description: The lock to write, with O(state=locked). The action plugin makes it.
     type: dict
@@ -156,7 +166,7 @@ def main():
     """Take, check or close the lock. The action plugin alone begins a run."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["begun", "locked", "held", "closed"]},
+            "state": {"type": "str", "required": True, "choices": ["begun", "refused", "locked", "held", "closed"]},
             "direction": {
                 "type": "str",
                 "choices": ["", "forward", "back", "restore", "restart", "reassign", "features", "quorum"],
@@ -164,6 +174,8 @@ def main():
             },
             "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
             "record": {"type": "bool", "default": True},
+            "deferred": {"type": "bool", "default": False},
+            "reason": {"type": "str"},
             **host_state.HELD_OPTIONS,
             **host_state.NODE_OPTIONS,
             "run_lock": {"type": "dict"},
@@ -179,7 +191,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    if given["state"] == "begun":
+    if given["state"] in ("begun", "refused"):
         module.fail_json(msg=action_only.explain("run"))
     if module.check_mode:
         module.exit_json(changed=False, done=True)

@@ -12,7 +12,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, run_lock, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import directions
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import phase_reading, plans, restart_journal
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import (
+    job_stats,
+    phase_reading,
+    plans,
+    restart_journal,
+)
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
@@ -31,6 +36,7 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
         return result
     begins = not action.session
     session = phase_reading.name_run(action, result)
+    result["ansible_stats"] = job_stats.of_state(result, session["run"])
     refused = _select_to_format(action, result, reading, session, begins)
     if refused:
         return {"failed": True, "msg": f"{refused}. Nothing was changed."}
@@ -59,8 +65,12 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     cluster_id = session["cluster_id"]
     why = directions.refusal(wanted, reading.facts, reading.detected, result, cluster_id, locked)
     if why:
-        return {"failed": True, "msg": f"{why}. Nothing was changed."}
+        return _refused(result, why)
     return _plan(action, result, wanted.target, shown)
+
+
+def _refused(result: dict[str, Any], why: str) -> dict[str, Any]:
+    return {"failed": True, "msg": f"{why}. Nothing was changed.", "stats": result["ansible_stats"]}
 
 
 def _wanted(action: QuorumshiftAction, direction: str) -> directions.Wanted:
@@ -138,14 +148,14 @@ def _plan(action: QuorumshiftAction, result: dict[str, Any], target: str, shown:
     that cannot be planned reports the cause. A run that only shows the plan fails."""
     alone = shown == "alone"
     if alone and result["phase"] == phase.UNKNOWN:
-        return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
+        return _refused(result, result["reasons"])
     if shown == "none" or not (alone or action._task.check_mode or not result["idle"]):
         return result
     plan, error = result.pop("plan", None), result.pop("plan_error", None)
     shows = alone or action._task.check_mode
     if error or plan is None:
         if shows:
-            return {"failed": True, "msg": f"{error or 'There is no plan'}. Nothing was changed."}
+            return _refused(result, error or "There is no plan")
         action.say(f"no plan: {error}")
         return result
     plans.show(action, plan, result["phase"], target, shows)

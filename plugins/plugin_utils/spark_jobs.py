@@ -11,13 +11,14 @@ import json
 import os
 import shutil
 import sys
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import (
     Connections,
@@ -83,6 +84,12 @@ def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     if taken.get("unreachable"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
+
+
+def foreign_builds(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the builds of these nodes that are not supported, by the version in the name of their jar."""
+    versions = {str(node["version"]) for node in nodes if node.get("version")}
+    return sorted(version for version in versions if releases.parse_release(version) is None)
 
 
 def directory_ids(node: Mapping[str, Any]) -> list[str]:
@@ -213,6 +220,8 @@ class MetadataParity(Job):
             "ship": elsewhere(self.own.get("master")),
             "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0},
             "accept_unverified_copy": bool(self.action.variable("quorumshift_accept_unverified_copy")),
+            "foreign": foreign_builds(self.action.nodes().values()),
+            "accept_not_compared": self._tokens(),
         }
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = self._zookeeper(args)
@@ -252,6 +261,10 @@ class MetadataParity(Job):
         if there:
             views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}
         return job
+
+    def _tokens(self) -> list[str]:
+        """Return what the operator accepts without its comparison."""
+        return [str(token).strip() for token in self.action.variable("quorumshift_accept_not_compared") or ()]
 
     def _copy_source(self, taken: Mapping[str, Any], input_dir: str, args: Mapping[str, Any]) -> dict:
         """Copy the files of a ZooKeeper server to the Spark host; return copy_source of job.json."""
@@ -326,6 +339,9 @@ class MetadataParity(Job):
         accepted = since.get("accepted")
         records = f"{accepted} of them accepted without a record" if accepted else "each with its record"
         more = f"; {' and '.join(counted)} since the baseline, {records}" if counted else ""
+        unseen = [entry["name"] for entry in result.get("not_compared") or ()]
+        if unseen:
+            more += f"; accepted and not compared: {advice.format_names(unseen)}"
         return f"{agree} comparisons of {views} views agree{more}"
 
 

@@ -28,6 +28,8 @@ Of metadata_parity; each other job names the keys that differ:
                 before the copy, when that snapshot was complete, "chroot": "/..." or ""}
                 or {"error": why there are no files of a ZooKeeper server}},
  "accept_unverified_copy": true where the operator has compared the initial copy,
+ "foreign": [version of a build of another vendor that a node has, ...],
+ "accept_not_compared": [token of core.gates.not_compared, ...],
  "bounds": {...}}
 ```
 """
@@ -102,6 +104,8 @@ class Job(NamedTuple):
     bounds: Bounds
     ship: bool = False
     accept_unverified_copy: bool = False
+    foreign: Tuple[str, ...] = ()
+    accept_not_compared: Tuple[str, ...] = ()
     own: Mapping[str, Any] = MappingProxyType({})
     secrets: Tuple[str, ...] = ()
 
@@ -131,7 +135,7 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         is_needed = not own or name not in _OPTIONAL or name in given
         if is_needed and (not isinstance(given.get(name), kind) or not given[name]):
             raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__} (QS-VERIFY-004)")
-    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", "accept_unverified_copy", *own}
+    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", *_ACCEPTED, *own}
     unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
@@ -149,6 +153,8 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         Bounds(**(given.get("bounds") or {})),
         bool(given.get("ship")),
         bool(given.get("accept_unverified_copy")),
+        _texts(path, given, "foreign"),
+        _texts(path, given, "accept_not_compared"),
         {name: given.get(name) for name in own},
         tuple(sorted(_secrets(given["views"]), key=len, reverse=True)),
     )
@@ -156,6 +162,17 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
 
 _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
 _OPTIONAL = ("gate", "digest_key_file")
+
+
+_ACCEPTED = ("accept_unverified_copy", "foreign", "accept_not_compared")
+
+
+def _texts(path: str, given: Mapping[str, Any], name: str) -> Tuple[str, ...]:
+    """Return a list of texts of job.json. A text in its place would be taken for its letters."""
+    found = given.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise JobError(f"{path}: {name!r} is not a list of texts (QS-VERIFY-004)")
+    return tuple(found)
 
 
 def _digest_key(path: str) -> bytes:
@@ -227,6 +244,7 @@ def _zookeeper(given, digests, job):
             job.cluster_id,
             log_directory=given.get("data_log_dir"),
             at_least=given.get("at_least") or 0,
+            foreign=bool(job.foreign),
         )
     return ZooKeeperView(
         given["connect"],
@@ -238,6 +256,7 @@ def _zookeeper(given, digests, job):
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
         ship=job.ship,
+        foreign=bool(job.foreign),
     )
 
 

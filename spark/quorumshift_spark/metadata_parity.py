@@ -23,6 +23,7 @@ import shutil
 import time
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from pyspark.sql import SparkSession
 
@@ -33,7 +34,7 @@ from quorumshift_spark.checking import Checked
 from quorumshift_spark.compare import SKIPPED, Difference, compare
 from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Absent, LiveView, View, baseline, family
+from quorumshift_spark.views import NOT_COMPARED, Absent, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 JOB = "metadata_parity"
@@ -72,6 +73,7 @@ class _Run:
         self.zookeeper_mode: List[str] = []
         self.incomplete: List[str] = []
         self.slow: Set[str] = set()  # brokers that did not follow the log within fence_s
+        self.unknown: Dict[str, List[not_compared.Found]] = {}  # by view
         self.apart = jobs.logs_not_read(job)  # {view: why} of the logs that are not compared with the leader's
 
     def run(self) -> None:
@@ -162,6 +164,7 @@ class _Run:
 
     def _report_readings(self, readings: Mapping[str, parity.Reading]) -> None:
         for name, reading in readings.items():
+            self.unknown[name] = [reading.state.pop(NOT_COMPARED, {})]
             self.result["views"][name] = {
                 **results.unread(),
                 "read": reading.read,
@@ -405,11 +408,33 @@ class _Run:
             text = f"{first['kind']} {first['key']}: {first['why']}"
             self.incomplete.append(f"{len(found.undecided)} could not be decided, the first: {text}")
         self.incomplete += account.wrong
+        self.incomplete += self._not_compared()
         skipped = sum(counts[SKIPPED] for counts in result["counts"].values())
         if skipped and not (found.undecided or beyond):
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if total else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
+
+    def _not_compared(self) -> List[str]:
+        """List in the result what no comparison sees. Return a sentence if no token accepts a part of it."""
+        of_views = {
+            name: not_compared.merge([*found, *getattr(self.views.get(name), "not_compared", ())])
+            for name, found in self.unknown.items()
+        }
+        found = not_compared.merge(of_views.values())
+        builds = [not_compared.build(version) for version in self.job.foreign]
+        found.update({name: {"count": 1, "first": ""} for name in builds})
+        decided = not_compared.decide(found, self.job.cluster_id, self.job.accept_not_compared)
+        self.result["not_compared"] = [
+            {
+                "name": name,
+                **found[name],
+                "views": sorted(view for view, of in of_views.items() if name in of),
+                "accepted": name not in decided.open,
+            }
+            for name in decided.names
+        ]
+        return not_compared.explain(self.job.cluster_id, decided)
 
     def _unchecked(
         self, unequal: parity.Unequal, beyond: Sequence[int], comparisons: Sequence[rules.Comparison]

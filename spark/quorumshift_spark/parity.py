@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Map
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -30,7 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from quorumshift_spark import buckets, rules
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
-from quorumshift_spark.views import Key, View, family, partition, source
+from quorumshift_spark.views import NOT_COMPARED, Key, View, family, partition, source
 
 
 class Reading(NamedTuple):
@@ -239,6 +240,8 @@ def _merged(states):
             merged["deletions"] = {**merged["deletions"], **state["deletions"]}
         if "controller" in state:
             merged["controller"] = state["controller"]
+        if NOT_COMPARED in state:
+            merged[NOT_COMPARED] = not_compared.merge([merged.get(NOT_COMPARED, {}), state[NOT_COMPARED]])
         if "pace" in state:
             pace = merged["pace"]
             merged["pace"] = {

@@ -30,6 +30,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     OpenLog,
     Record,
     Transaction,
+    Unread,
     decode_batch,
     segment_batches,
 )
@@ -162,12 +163,12 @@ class Share(NamedTuple):
 WHOLE = Share()
 
 
-def read_part(part: Part, share: Share = WHOLE) -> Iterator[pa.RecordBatch]:
+def read_part(part: Part, share: Share = WHOLE, unread: Unread | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the partition records of a part as batches of PARTITION_RECORDS. Checksums are checked. Raises as
-    log_records does."""
+    log_records does; with `unread`, which notes their unknown fields, records of unknown types are no error."""
     with open(part.path, "rb") as file:
         for batches in _chunks(_batches_of(part, file)):
-            yield from _read_chunk(part, batches, share)
+            yield from _read_chunk(part, batches, share, unread)
 
 
 def _batches_of(part: Part, file: BinaryIO) -> Iterator[Batch]:
@@ -266,7 +267,7 @@ def _frames(part: Part, batches: List[Batch]) -> _Frames:
     return _Frames(cursor.data, number, offset, key, version, cursor.at, end, cursor.odd)
 
 
-def _read_chunk(part: Part, batches: List[Batch], share: Share) -> Iterator[pa.RecordBatch]:
+def _read_chunk(part: Part, batches: List[Batch], share: Share, unread: Unread | None) -> Iterator[pa.RecordBatch]:
     """Decode these batches together. A batch with a record that is odd or malformed goes through decode_batch."""
     frames = _frames(part, batches)
     counts = (part.low <= frames.offset) & (frames.offset < part.high)
@@ -290,7 +291,7 @@ def _read_chunk(part: Part, batches: List[Batch], share: Share) -> Iterator[pa.R
         kept = counts[rows]
         yield batch if kept.all() else batch.filter(pa.array(kept))
     for number in sorted(slow):
-        yield from _read_slowly(part, batches[number], share)
+        yield from _read_slowly(part, batches[number], share, unread)
 
 
 def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np.ndarray) -> pa.RecordBatch:
@@ -309,19 +310,24 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     return pa.RecordBatch.from_arrays([arrays[name] for name in PARTITION_RECORDS.names], schema=PARTITION_RECORDS)
 
 
-def _read_slowly(part: Part, batch: Batch, share: Share) -> Iterator[pa.RecordBatch]:
+def _read_slowly(part: Part, batch: Batch, share: Share, unread: Unread | None) -> Iterator[pa.RecordBatch]:
     """Decode a batch with the generic decoder. A marker that the scan did not find, because it is not in the form that
     Kafka writes, is an error: which records it ends or begins to drop is not known."""
     partitions: Dict[int, List[Tuple[int, Dict[str, Any]]]] = {_PARTITION: [], _CHANGE: []}
     known = {offset for each in part.transactions for offset in (each.begin_offset, each.end_offset)}
-    for offset, _time, key, _version, fields in decode_batch(batch, part.path, part.low, part.high, {*partitions}):
+    records = decode_batch(batch, part.path, part.low, part.high, {*partitions}, any_type=unread is not None)
+    for offset, _time, key, _version, fields in records:
         if key in MARKERS and (part.checkpoint is not None or offset not in known):
             where = "in a checkpoint" if part.checkpoint is not None else "that the scan of the log did not find"
             raise BrokenTransaction(f"{RECORDS[key].name} {where}, record {offset}", part.path, batch.position)
         if fields is not None and not any(first <= offset < end for first, end in part.dropped()):
             partitions[key].append((offset, fields))
+            if unread is not None and share.own(_last_bits(fields["topicId"])):
+                unread.note_fields(key, fields, offset if part.checkpoint is None else part.checkpoint)
     for key, of_all in partitions.items():
         records = [(offset, fields) for offset, fields in of_all if share.own(_last_bits(fields["topicId"]))]
+        if not records:
+            continue
         names = [field.name for field in fields_of(RECORDS[key].message, 0)]
         columns = {name: pa.array([fields[name] for _offset, fields in records], _TYPES[name]) for name in names}
         yield _record_batch(part, key, columns, np.array([offset for offset, _fields in records], np.int64))

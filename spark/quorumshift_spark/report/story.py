@@ -161,6 +161,7 @@ class Story(NamedTuple):
     changed: List[Entry]
     changed_total: int
     leftovers: List[Tuple[str, int, int, int]]
+    not_compared: List[Tuple[str, int, str, bool]]
     views: List[View]
     round_columns: List[str]
     rounds: List[List[str]]
@@ -203,6 +204,7 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
         changed=_entries(result.get("changed")),
         changed_total=int(result.get("changed_total") or 0),
         leftovers=_leftovers(result.get("leftovers")),
+        not_compared=_not_compared(result.get("not_compared")),
         views=_fewer(views),
         **_rounds(result.get("rounds") or ()),
         timings=_timings(_mapping(result.get("timings"))),
@@ -286,6 +288,15 @@ def _entries(entries: Any) -> List[Entry]:
             [_sides(difference) for difference in map(_mapping, entry.get("differences") or ())],
         )
         for entry in map(_mapping, list(entries or ())[:SHOWN])
+    ]
+
+
+def _not_compared(entries: Any) -> List[Tuple[str, int, str, bool]]:
+    """Return (name, how many, where the first is, whether it is accepted) of what no comparison sees."""
+    found = [_mapping(entry) for entry in entries or ()]
+    return [
+        (str(entry.get("name")), entry.get("count") or 0, str(entry.get("first") or ""), bool(entry.get("accepted")))
+        for entry in sorted(found, key=lambda entry: bool(entry.get("accepted")))
     ]
 
 

@@ -23,6 +23,10 @@ Key = Tuple[str, str]
 """(kind, key) of an entity."""
 
 
+NOT_COMPARED = "not_compared"
+"""In the state of a Statement: what the part has that Apache Kafka does not, see core.gates.not_compared.Found."""
+
+
 class ViewError(Exception):
     """A view cannot be read. The message says what, where and what to do."""
 

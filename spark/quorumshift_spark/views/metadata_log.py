@@ -18,6 +18,7 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Na
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_image
@@ -32,12 +33,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     LogMissing,
     OpenLog,
     Record,
+    Unread,
     cut_log,
     log_records,
     open_log,
     scan_log,
     segment_batches,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_records import UnknownRecord
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import LogError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 
@@ -46,7 +49,7 @@ from quorumshift_spark import replay
 from quorumshift_spark.columns import log as columns
 from quorumshift_spark.excuses import Copied
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, LiveView, Statement, ViewError, partition
+from quorumshift_spark.views import NOT_COMPARED, Absent, Key, LiveView, Statement, ViewError, partition
 
 
 class LogSource(NamedTuple):
@@ -134,6 +137,8 @@ class MetadataLogView(LiveView):
         self._unpacked_to: Tuple[LogSource, str] | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
         self._last = source
+        self.not_compared: List[not_compared.Found] = []
+        """What the readings of keys again found in newer snapshots, and no comparison sees."""
         self.between: Dict[Key, List[Entity | Absent]] = {}
         """Of the keys that were read again: what they were after records above the end of the snapshot before."""
         self._past: Dict[Tuple[LogSource, Any], Any] = {}
@@ -197,14 +202,18 @@ class MetadataLogView(LiveView):
                 source = source._replace(directory=stack.enter_context(_directory(source)))
             log, extent = stack.enter_context(self._open(source, extent=part.extent))
             is_first = not part.share.number
-            image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES if is_first else _TOPICS))
+            types, unread = TYPES - PARTITION_TYPES if is_first else _TOPICS, Unread()
+            # The first piece alone notes what is in no partition record
+            image = Image.from_records(log_records(log, extent, types, unread=unread if is_first else Unread()))
             if is_first:
                 yield from entities(image, self._digests)
             records = [
-                batch for of_file in columns.parts(log, extent) for batch in columns.read_part(of_file, part.share)
+                batch
+                for of_file in columns.parts(log, extent)
+                for batch in columns.read_part(of_file, part.share, unread)
             ]
             yield from replay.replay(records, image.topics, image.removed_topics)
-            yield _statement(extent)
+            yield _statement(extent, unread)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
@@ -215,9 +224,11 @@ class MetadataLogView(LiveView):
         begin, self._last = self._last.end_offset, self.source
         newer: List[Record] = []
         with self._open(self.source._replace(directory=self._unpacked())) as (log, extent):
-            records = log_records(log, extent, TYPES - PARTITION_TYPES)
+            unread = Unread()
+            records = log_records(log, extent, TYPES - PARTITION_TYPES, unread=unread)
             image = Image.from_records(_noted(records, begin, newer))
-            of_topics = _add_partitions(image, log, extent, topics, begin) if topics else []
+            of_topics = _add_partitions(image, log, extent, topics, begin, unread) if topics else []
+            self.not_compared.append(_found(unread))
         found, between = sides(self.name, image, newer, of_topics, begin, wanted, self._digests)
         self.between.clear()
         self.between.update(between)
@@ -241,7 +252,7 @@ class MetadataLogView(LiveView):
 
         def read(source):
             with self._open(source, since) as (log, extent):
-                return Image.from_records(log_records(log, extent, _TOPICS)).removed_topics
+                return Image.from_records(log_records(log, extent, _TOPICS, unread=Unread())).removed_topics
 
         return self._of_past(("topics", since), read)
 
@@ -250,7 +261,7 @@ class MetadataLogView(LiveView):
 
         def read(source):
             with self._open(source, 0) as (log, extent):
-                states = log_records(log, extent, {_MIGRATION_STATE})
+                states = log_records(log, extent, {_MIGRATION_STATE}, unread=Unread())
                 ends = [
                     state for state in states if state.fields["zkMigrationState"] == 1 and not state.from_checkpoint
                 ]
@@ -278,9 +289,9 @@ class MetadataLogView(LiveView):
 
     def _read_history(self, source, since):
         with self._open(source, since) as (log, extent):
-            image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES))
+            image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES, unread=Unread()))
             parts = columns.parts(log, extent)
-            rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part)]
+            rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part, unread=Unread())]
             begin = log.start_offset
         partitions = pa.Table.from_batches(
             rows, pa.schema([columns.PARTITION_RECORDS.field(name) for name in _CHANGES])
@@ -299,7 +310,7 @@ class MetadataLogView(LiveView):
     def _open(self, source, since=None, extent=None) -> Iterator[Tuple[OpenLog, Extent]]:
         """Yield the open log and its extent, which reaches the high watermark."""
         with self._named_errors(), open_log(source.directory, source.end_offset, since=since) as log:
-            extent = extent or scan_log(log, source.end_offset, counts=False)
+            extent = extent or scan_log(log, source.end_offset, counts=False, later=True)
             if extent.end_offset < source.end_offset:
                 raise ViewError(
                     f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
@@ -315,6 +326,11 @@ class MetadataLogView(LiveView):
             yield
         except LogMissing as error:
             raise ViewError(f"{self.name}: {error}") from None
+        except UnknownRecord as error:
+            raise ViewError(
+                f"{self.name}: {error}. It may change what is compared, so nothing accepts it. Keep the cluster as it "
+                "is, and report the type and version (QS-VERIFY-009)"
+            ) from error
         except LogError as error:
             raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again (QS-VERIFY-003)") from error
 
@@ -364,8 +380,25 @@ def sides(
     return found, between
 
 
-def _statement(extent: Extent) -> Statement:
-    return Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
+def _statement(extent: Extent, unread: Unread | None = None) -> Statement:
+    state = {"offset": extent.end_offset, "epoch": extent.last_epoch}
+    found = _found(unread) if unread else {}
+    return Statement({**state, NOT_COMPARED: found} if found else state, [])
+
+
+_NAMES: Dict[str, Callable[..., str]] = {
+    "record": not_compared.record,
+    "control": not_compared.control,
+    "field": not_compared.field,
+}
+
+
+def _found(unread: Unread) -> not_compared.Found:
+    found = {}
+    for (what, *place), (count, first) in unread.found.items():
+        name = _NAMES[what](*place)
+        found[name] = {"count": count, "first": f"offset {first}"}
+    return found
 
 
 def _noted(records: Iterable[Record], begin: int, newer: List[Record]) -> Iterator[Record]:
@@ -384,15 +417,15 @@ def _set_by(records: Iterable[Record], digests: Digests) -> Iterator[Entity]:
 
 
 def _add_partitions(
-    image: Image, log: OpenLog, extent: Extent, topics: Collection[str], begin: int
+    image: Image, log: OpenLog, extent: Extent, topics: Collection[str], begin: int, unread: Unread
 ) -> List[Dict[str, Any]]:
     """Replay the partition records of the topics that exist and have one of these names. Return the partitions as they
-    were after each record from offset `begin` on."""
+    were after each record from offset `begin` on. `unread`: notes what all partition records have."""
     ids = pa.array([topic_id for topic_id, (name, _at) in image.topics.items() if name in topics], pa.string())
     rows = [
         row
         for part in columns.parts(log, extent)
-        for batch in columns.read_part(part)
+        for batch in columns.read_part(part, unread=unread)
         for row in batch.filter(pc.is_in(batch["topic_id"], ids)).to_pylist()
     ]
     after = []

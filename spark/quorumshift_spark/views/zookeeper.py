@@ -20,7 +20,13 @@ import zlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, znode_items, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import (
+    unknown_znodes,
+    zk_files,
+    znode_items,
+    znodes,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
@@ -30,7 +36,7 @@ from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.columns import states
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError, entities
+from quorumshift_spark.views import NOT_COMPARED, Absent, Key, LiveView, Problem, Statement, ViewError, entities
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
 TOPICS_A_PART = 2000
@@ -38,7 +44,8 @@ _SRVR_S = 2.0
 
 
 class Part(NamedTuple):
-    """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
+    """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls`, `rest`, or
+    `unknown`, the paths of all znodes.
 
     `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function},
     `controller`: see the function, both before any part is read.
@@ -62,10 +69,13 @@ class ZooKeeperView(LiveView):
     :arg cluster_id: the expected cluster; None accepts any.
     :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
     :arg ship: whether tasks carry the files of the connection options.
+    :arg foreign: whether another vendor's build may have written znodes and keys of its own. They are noted as not
+        compared. Under Apache Kafka they are of other software, and no metadata.
     """
 
     name = "zookeeper"
     kinds = tuple(kind for kind in form.STORED if kind != "migration")
+    _foreign = False
 
     def __init__(
         self,
@@ -79,8 +89,12 @@ class ZooKeeperView(LiveView):
         cluster_id: str | None = None,
         max_latency_ms: float | None = None,
         ship: bool = False,
+        foreign: bool = False,
     ) -> None:
         self.connect = connect
+        self._foreign = foreign
+        self.not_compared: List[not_compared.Found] = []
+        """What the readings of keys again found, and no comparison sees."""
         self._modes: Dict[str, str | None] | None = None
         self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
@@ -108,22 +122,26 @@ class ZooKeeperView(LiveView):
             owner = controller(reader.get_many([znodes.CONTROLLER, znodes.MIGRATION]))
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
-        count = len(bounds) - 1 + len(_PARTS) - 1
+        others = [what for what in (*_PARTS, *([_UNKNOWN] if self._foreign else [])) if what != "topics"]
+        count = len(bounds) - 1 + len(others)
         count = min(count, at_once or count)  # how many share the rate
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
         topics[0] = topics[0]._replace(deletions=parents, controller=owner)
-        return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
+        return [*topics, *(Part(what, count) for what in others)]
 
     def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
         problems: List[Problem] = []
         parents = dict(part.deletions)
+        notes = Notes() if self._foreign else None
         with self._session(part.of) as reader:
             zxid = reader.zxid()
-            for nodes in _PARTS[part.what](reader, part):
+            if part.what == _UNKNOWN:
+                _note_unknown(reader, notes)
+            for nodes in _PARTS.get(part.what, _nothing)(reader, part):
                 if part.what == "acls":  # each read before its children, see `Part`
                     parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
-                yield from self._znodes.read(nodes, problems)
-        state = {"zxid": zxid, "deletions": parents, "pace": reader.pace.facts}
+                yield from self._znodes.read(nodes, problems, notes)
+        state = {"zxid": zxid, "deletions": parents, "pace": reader.pace.facts, **_noted(notes, problems)}
         yield Statement({**state, "controller": part.controller} if part.controller else state, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
@@ -135,12 +153,16 @@ class ZooKeeperView(LiveView):
         every = {path for chains in chains_of.values() for chain in chains for path in chain}
         paths = sorted(every, key=lambda path: (-path.count("/"), path))
         zxid, nodes = self._nodes(paths)
-        read = (entity for item in self._znodes.read(nodes.values(), problems) for entity in entities(self.name, item))
+        notes = Notes() if self._foreign else None
+        items = self._znodes.read(nodes.values(), problems, notes)
+        read = (entity for item in items for entity in entities(self.name, item))
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity for entity in read if (entity.kind, entity.key) in wanted
         }
         for key in wanted.difference(found):
             found[key] = Absent(_absence(key[0], chains_of[key], nodes))
+        if notes is not None:
+            self.not_compared += _noted(notes, problems).values()
         return found, Statement({"zxid": zxid}, problems)
 
     def migration(self) -> Tuple[int, int]:
@@ -209,8 +231,9 @@ class ZooKeeperFilesView(ZooKeeperView):
         tasks: int = 2,
         log_directory: str | None = None,
         at_least: int = 0,
+        foreign: bool = False,
     ) -> None:
-        super().__init__(f"{directory}{chroot}", None, digests, secrets, cluster_id=cluster_id)
+        super().__init__(f"{directory}{chroot}", None, digests, secrets, cluster_id=cluster_id, foreign=foreign)
         self._directory = f"{directory}/version-2"
         self._log_directory = f"{log_directory or directory}/version-2"
         self._at_least = at_least
@@ -228,9 +251,13 @@ class ZooKeeperFilesView(ZooKeeperView):
         before = f"{self._chroot}{below}".encode()
         topics: Dict[str, List[znodes.Znode]] = {}
         others: Dict[str, zk_files.Node] = {}
+        notes = Notes() if self._foreign else None
 
         def is_own(name: bytes) -> bool:
             return zlib.crc32(name) % part.of == part.number
+
+        def below_chroot(path: bytes) -> str:
+            return path[len(self._chroot) :].decode(errors="replace")
 
         own = b"\0"  # the topic below which the files are now: its znodes follow it
 
@@ -245,10 +272,15 @@ class ZooKeeperFilesView(ZooKeeperView):
                 if not is_own(name):
                     return None
                 own = before + name + b"/"
-            return path.endswith(b"/state")
+            return path.endswith(b"/state") or (notes is not None and unknown_znodes.is_unknown(below_chroot(path)))
 
         zxid, nodes = self._tree(wanted)
         for path, node in nodes:
+            if notes is not None and unknown_znodes.is_unknown(path):
+                is_own_path = not part.number or path.startswith(below)
+                if is_own_path and not (path == _OF_ZOOKEEPER or path.startswith(f"{_OF_ZOOKEEPER}/")):
+                    notes.note_path(path)
+                continue
             name, _slash, rest = path[len(below) :].partition("/") if path.startswith(below) else ("", "", "")
             if not rest:
                 others[path] = node  # a topic counts as a child
@@ -258,14 +290,15 @@ class ZooKeeperFilesView(ZooKeeperView):
         names = list(topics)
         for start in range(0, len(names), self._window):
             of_names = [node for name in names[start : start + self._window] for node in topics.pop(name)]
-            yield from self._znodes.read(of_names, problems)
+            yield from self._znodes.read(of_names, problems, notes)
         state: Dict[str, Any] = {"zxid": zxid, "deletions": {}}
         if not part.number:
             found = _with_children(others)
             state["controller"] = controller(found)
             state["deletions"] = {node.path: deletions(node.stat) for node in found if node.stat.numChildren}
-            yield from self._znodes.read([node for node in found if not node.path.startswith(below)], problems)
-        yield Statement(state, problems)
+            rest_of = [node for node in found if not node.path.startswith(below)]
+            yield from self._znodes.read(rest_of, problems, notes)
+        yield Statement({**state, **_noted(notes, problems)}, problems)
 
     def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
         wanted, version = set(paths), self._version()
@@ -367,7 +400,68 @@ def _rest(reader, part):
     yield reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
 
 
+def _nothing(reader, part):
+    return ()
+
+
 _PARTS = {"topics": _topics, "configs": _configs, "acls": _acls, "rest": _rest}
+_UNKNOWN = "unknown"
+
+
+def _note_unknown(reader, notes):
+    """Note the topmost paths that Apache Kafka does not have, from the root down."""
+    todo = ["/"]
+    while todo:
+        parents = [todo.pop() for _number in range(min(len(todo), reader.window))]
+        for path in _below(reader, parents):
+            path = path.replace("//", "/", 1)  # below the root
+            if unknown_znodes.is_unknown(path):
+                if path != _OF_ZOOKEEPER:
+                    notes.note_path(path)
+            elif unknown_znodes.has_known_children(path):
+                todo.append(path)
+
+
+_OF_ZOOKEEPER = "/zookeeper"  # there without a chroot: the ensemble's own
+
+
+class Notes:
+    """What znodes have that Apache Kafka does not: see core.gates.not_compared.
+
+    :ivar found: by name; `lost`: how many more names there are than can be kept
+    """
+
+    def __init__(self) -> None:
+        self.found: not_compared.Found = {}
+        self.lost = 0
+
+    def note_path(self, path: str) -> None:
+        """Note an unknown znode, unless it is below one."""
+        parent = path.rpartition("/")[0]
+        if not (parent and unknown_znodes.is_unknown(parent)):
+            self._note(not_compared.znode(unknown_znodes.pattern(path)), path)
+
+    def note_keys(self, node: znodes.Znode) -> None:
+        """Note the unknown keys of a znode."""
+        for name in unknown_znodes.unknown_keys(node):
+            self._note(not_compared.key(unknown_znodes.pattern(node.path), name), node.path)
+
+    def _note(self, name, place):
+        if name in self.found:
+            self.found[name]["count"] += 1
+        elif len(self.found) < not_compared.MOST:
+            self.found[name] = {"count": 1, "first": place}
+        else:
+            self.lost += 1
+
+
+def _noted(notes: Notes | None, problems: List[Problem]) -> Dict[str, not_compared.Found]:
+    """Return the part of a state with what was noted. Names that are not kept are a problem."""
+    if notes is not None and notes.lost:
+        problems.append(
+            Problem("/", f"more than {not_compared.MOST} kinds of znodes and keys are unknown: no token accepts them")
+        )
+    return {NOT_COMPARED: notes.found} if notes is not None and notes.found else {}
 
 
 def _chains(kind: str, key: str) -> List[List[str]]:
@@ -470,12 +564,16 @@ class Znodes:
         self._digests = digests
         self._secrets = tuple(secrets)
 
-    def read(self, nodes: Iterable[znodes.Znode], problems: List[Problem]) -> Iterator[Entity | pa.RecordBatch]:
+    def read(
+        self, nodes: Iterable[znodes.Znode], problems: List[Problem], notes: Notes | None = None
+    ) -> Iterator[Entity | pa.RecordBatch]:
         """Yield what is in these znodes, among which are the states of the partitions of its topics. A partition whose
-        state is missing has null for its fields."""
+        state is missing has null for its fields. `notes`: of unknown keys."""
         reader = znode_items.Reader()
         of_topics: Dict[str, List[znodes.Znode]] = {"topic": [], "partition_state": []}
         for node in nodes:
+            if notes is not None:
+                notes.note_keys(node)
             kind = znodes.kind(node.path)
             if kind in of_topics:
                 of_topics[kind].append(node)

@@ -25,8 +25,8 @@ from tests.integration import servers
 from tests.unit.formats import metadata_batches as batches
 
 LOADER = pathlib.Path(__file__).with_name("LoadedMetadata.java")
-Records = List[Tuple[Any, ...]]
-"""(record type, fields), with the version as a third where it is not the latest."""
+Records = List[Any]
+"""(record type, fields), with the version as a third where it is not the latest; or the bytes of a value."""
 
 
 def other_id(number: int) -> str:
@@ -56,7 +56,10 @@ def rewrite(directory: pathlib.Path, records: Records, above: int) -> None:
     free = places(directory, above)
     if len(free) < len(records):
         raise ValueError(f"{directory}: {len(free)} NoOp records above offset {above}, {len(records)} are needed")
-    planted = {offset: batches.record(*record) for offset, record in zip(free, records)}
+    planted = {
+        offset: record if isinstance(record, bytes) else batches.record(*record)
+        for offset, record in zip(free, records)
+    }
     for segment in sorted(directory.glob("*.log")):
         raw, out = segment.read_bytes(), bytearray()
         with open(segment, "rb") as file:
@@ -85,6 +88,25 @@ def last_epoch(directory: pathlib.Path) -> int:
     segment = max(directory.glob("*.log"))
     with open(segment, "rb") as file:
         return max((batch.epoch for batch in read_batches(file, str(segment))), default=1)
+
+
+def tagged(value: bytes, tag: int, data: bytes = b"x") -> bytes:
+    """Return a record's value, which has no tagged fields, with one that Kafka does not have."""
+    assert value[-1] == 0
+    return value[:-1] + b"\x01" + _varint(tag) + _varint(len(data)) + data
+
+
+def of_type(api_key: int, version: int, body: bytes = b"\0") -> bytes:
+    """Return the value of a record of any type."""
+    return b"\x01" + _varint(api_key) + _varint(version) + body
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
 
 
 def elect(directory: pathlib.Path, epoch: int) -> None:

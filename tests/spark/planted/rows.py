@@ -1655,7 +1655,7 @@ def broken_logs() -> List[Tuple[Row, Callable[[pathlib.Path, int], Any] | None]]
         return lambda directory, _end: logs.rewrite(directory, [record], -1)
 
     def unknown(directory, end):
-        logs.append(str(directory), end, [], values=[b"\x01\x63\x00\x00"])
+        logs.append(str(directory), end, [], values=[logs.of_type(2, 9)])
 
     def compressed(directory, end):
         logs.append(str(directory), end, [], values=[b"\x01\x14\x00\x00"], attributes=4)
@@ -1677,7 +1677,7 @@ def broken_logs() -> List[Tuple[Row, Callable[[pathlib.Path, int], Any] | None]]
             row(6, "it fences a broker of another epoch", "broker 1 epoch 3"),
             replaced("FENCE_BROKER_RECORD", {"id": 1, "epoch": 3}),
         ),
-        (row(7, "it has a record of an unknown type", "99"), unknown),
+        (row(7, "it has a record of an unknown version", "TOPIC_RECORD version 9"), unknown),
         (row(8, "it has a compressed batch", "compressed"), compressed),
         (row(9, "it has no file", "short of the high watermark"), empty),
         (row(10, "its archive has another SHA-256", "has SHA-256 .* expected 0000"), None),

@@ -344,3 +344,26 @@ def test_a_restart_that_outlived_its_run_is_journalled_where_the_next_run_begins
     journalled()
     (event,) = journalled()
     assert (event["host"], event["t"], event["end"], event["restart_s"]) == (host, 1000.0, 1005.5, 6.0)
+
+
+def test_a_run_leaves_its_state_to_job_templates(fresh):
+    result = fresh.run("run", {"state": "begun", "direction": "forward", "deferred": True}, state("zk"))
+    job = result["ansible_stats"]["data"]["quorumshift_job"]
+    assert job["phase"] == "zk" and job["run"] == result["ansible_facts"]["quorumshift_session"]["run"]
+    assert job["next"]["playbook"] == "migrate" and "refused" not in result
+
+
+def test_a_refused_run_leaves_its_state_and_fails_in_the_next_task(fresh):
+    """Ansible keeps no stats of a task that fails."""
+    failed = fresh.run("run", {"state": "begun", "direction": "forward"}, state("kraft_native"))
+    assert failed["failed"] and "ansible_stats" not in failed
+    fresh.session = {}
+    refused = fresh.run("run", {"state": "begun", "direction": "forward", "deferred": True}, state("kraft_native"))
+    assert not refused.get("failed") and refused["refused"] == failed["msg"]
+    assert refused["ansible_stats"]["data"]["quorumshift_job"]["phase"] == "kraft_native"
+    assert "ansible_facts" not in refused  # no run has begun
+
+
+def test_the_task_after_a_deferred_refusal_fails_with_its_reason(fresh):
+    result = fresh.run("run", {"state": "refused", "reason": "Phase zk. Nothing was changed. (QS-RUN-001)"})
+    assert result["failed"] and result["msg"] == "Phase zk. Nothing was changed. (QS-RUN-001)"

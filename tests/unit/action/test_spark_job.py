@@ -433,3 +433,27 @@ def test_the_record_job_gets_the_brokers_as_text_however_the_inventory_has_them(
     spark.run("spark_job", {"name": "data_fingerprint", "gate": "before_controllers", "seen": SEEN}, result("differ"))
     (asked,) = spark.asked
     assert asked["job"]["views"]["cluster"]["bootstrap_servers"] == "b1:9092,b2:9092"
+
+
+@pytest.mark.parametrize("given", ["C:build=7.9.0-ce,C:record=15023v0", ["C:build=7.9.0-ce", "C:record=15023v0"], ""])
+def test_the_job_knows_the_builds_of_other_vendors_and_the_tokens(spark, given):
+    node = {"log_dirs": [], "file": {"properties": {"listeners": "PLAINTEXT://b1:9094"}}}
+    for number, version in enumerate(("7.9.0-ce", "7.9.0-ccs"), 1):
+        spark.facts(f"b{number}", quorumshift_node={**node, "node_id": number, "version": version})
+    spark.variables["quorumshift_accept_not_compared"] = given
+    spark.run("spark_job", ARGS, result("differ"))
+    job = spark.asked[0]["job"]
+    assert job["foreign"] == ["7.9.0-ce"]
+    assert job["accept_not_compared"] == (["C:build=7.9.0-ce", "C:record=15023v0"] if given else [])
+
+
+def test_a_supported_build_is_no_other_vendors(spark):
+    spark.run("spark_job", ARGS, result("differ"))
+    assert spark.asked[0]["job"]["foreign"] == []
+
+
+def test_what_was_accepted_and_not_compared_is_in_the_line_of_the_gate(spark):
+    kind = spark_jobs.MetadataParity(None, {})
+    found = {"counts": {"topic": {"match": 5}}, "views": {"zookeeper": {"error": None}}}
+    found["not_compared"] = [{"name": "build=7.9.0-ce"}, {"name": "record=15023v0"}]
+    assert kind.summary(found).endswith("; accepted and not compared: build=7.9.0-ce, record=15023v0")

@@ -34,7 +34,8 @@ class Facts(NamedTuple):
     `zookeeper_rights`: zk_rights.collect, {error} if it failed, None if ZooKeeper was not read; `bootstrap`: the
     bootstrap servers, for commands; `spark`: spark_host.spark_host.collect with {host, master, heap_mib}, or {host}
     with `unreachable` or `error`, {} without the verification; `zookeeper_files`: {host of the group zookeeper:
-    {snapshot, zxid} of its newest snapshot, or {msg}}, None without the verification.
+    {snapshot, zxid} of its newest snapshot, or {msg}}, None without the verification; `accept_not_compared`: tokens of
+    core.gates.not_compared.
     """
 
     cluster: ClusterFacts
@@ -59,6 +60,7 @@ class Facts(NamedTuple):
     bootstrap: str = "BOOTSTRAP"
     spark: Mapping[str, Any] = MappingProxyType({})
     zookeeper_files: Mapping[str, Mapping[str, Any]] | None = None
+    accept_not_compared: Sequence[str] = ()
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import replicas
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, values_of
@@ -263,15 +264,17 @@ def versions(facts: Facts) -> Iterable[Finding]:
     if len(known) > 1:
         mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
         yield Finding(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes must run one release")
+    cluster_id = phase.cluster_id(facts.cluster) or ""
     for version in sorted(known):
-        yield from _explain_unfit(version)
+        yield from _explain_unfit(version, cluster_id, facts.accept_not_compared)
     for host, node in sorted(facts.brokers.items()):
         runs = facts.running.get(host)
         if runs is None or node.get("running") not in (phase.ZK, "zk_migration"):
             continue  # another check reports it
         value = runs.get("inter.broker.protocol.version")
         if value is not None:
-            release = releases.parse_release(node.get("version") or "")
+            version = node.get("version") or ""
+            release = releases.parse_release(version) or releases.parse_acceptable(version)
             if release == releases.WANTED and releases.parse_protocol(value) != release:
                 yield Finding(
                     f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
@@ -291,15 +294,38 @@ def versions(facts: Facts) -> Iterable[Finding]:
             )
 
 
-def _explain_unfit(version: str) -> Iterable[Finding]:
+def _explain_unfit(version: str, cluster_id: str, accepted: Iterable[str]) -> Iterable[Finding]:
     release = releases.parse_release(version)
-    if release is None:
+    of_other = releases.parse_acceptable(version) if release is None else None
+    if of_other == releases.WANTED:
+        name = not_compared.build(version)
+        if cluster_id and not not_compared.decide([name], cluster_id, accepted).open:
+            yield Finding(
+                f"Kafka {version} is installed, {releases.describe_kind(version)}, and its token is given: the "
+                "comparison lists what it cannot compare",
+                "read not_compared in result.json at each gate, and ask the vendor what these records and znodes are",
+                warns=True,
+            )
+            return
+        yield Finding(
+            f"Kafka {version} is installed, {releases.describe_kind(version)}",
+            f"install {releases.SUPPORTED}: this build may write metadata of its own, which the tool cannot compare. "
+            f"To continue without that comparison, add {not_compared.option(cluster_id or 'CLUSTER_ID', [name])}",
+        )
+    elif release is None and of_other is not None:
+        yield from _explain_release(version, of_other)
+    elif release is None:
         yield Finding(
             f"Kafka {version} is installed, {releases.describe_kind(version)}",
             f"install {releases.SUPPORTED}: another build may write metadata records of its own, which the tool cannot "
             "compare",
         )
-    elif release > releases.WANTED:
+    else:
+        yield from _explain_release(version, release)
+
+
+def _explain_release(version: str, release: tuple[int, int]) -> Iterable[Finding]:
+    if release > releases.WANTED:
         yield Finding(
             f"Kafka {releases.describe_version(version)} is installed: it has no ZooKeeper",
             f"migrate with {releases.SUPPORTED}, and upgrade afterwards",

@@ -25,6 +25,7 @@ _CONFLUENT = {
 }
 _APACHE = re.compile(r"(\d+)\.(\d+)\.\d+")
 _COMMUNITY = re.compile(r"(\d+)\.(\d+)\.\d+-ccs")
+_SERVER = re.compile(r"(\d+)\.(\d+)\.\d+-ce")
 _FOREIGN = (
     (re.compile(r"-ce\b"), "Confluent Server"),
     (re.compile(r"redhat", re.IGNORECASE), "a build of Red Hat"),
@@ -42,6 +43,16 @@ def parse_release(version: str) -> Tuple[int, int] | None:
     if community:
         return _CONFLUENT.get((int(community.group(1)), int(community.group(2))))
     return None
+
+
+def parse_acceptable(version: str) -> Tuple[int, int] | None:
+    """Return the release of Apache Kafka on which a build of another vendor is based that the operator may accept, as
+    (3, 9): Confluent Server's. None for all others, the supported ones included.
+
+    Confluent's documentation, "Supported Versions and Interoperability", gives one release of Kafka for both builds.
+    """
+    found = _SERVER.fullmatch(version)
+    return _CONFLUENT.get((int(found.group(1)), int(found.group(2)))) if found else None
 
 
 def parse_protocol(value: str) -> Tuple[int, ...]:

@@ -19,7 +19,7 @@ import json
 import struct
 from base64 import urlsafe_b64decode
 from binascii import b2a_base64
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.definitions import DEFINITIONS
 
@@ -183,13 +183,37 @@ def decode(message: str, version: int, data: bytes) -> Dict[str, Any]:
     return decode_part(message, version, data, 0, len(data))
 
 
-def decode_part(message: str, version: int, data: bytes, start: int, end: int) -> Dict[str, Any]:
-    """Return the fields of a message that is data[start:end], see `decode`."""
-    fields, position = reader(message, version)(data, start)
+UNKNOWN_TAGS = "unknown tags"
+"""The key of a struct's unknown tags, see decode_part. Kafka's names of fields have no blank."""
+
+
+def decode_part(
+    message: str, version: int, data: bytes, start: int, end: int, notes_tags: bool = False
+) -> Dict[str, Any]:
+    """Return the fields of a message that is data[start:end], see `decode`.
+
+    With `notes_tags`, a struct with tagged fields that it does not know has their tags as a list under UNKNOWN_TAGS.
+    """
+    read = _noting_reader(message, version) if notes_tags else reader(message, version)
+    fields, position = read(data, start)
     if position != end:
         reason = f"{end - start} bytes, {position - start} of them read"
         raise MessageError(f"{message} v{version}", "", position, reason)
     return fields
+
+
+def unknown_tags(fields: Any, path: str = "") -> Iterator[Tuple[str, int]]:
+    """Yield (path of the struct, tag) of each unknown tagged field that decode_part noted; the path of a message is
+    ""."""
+    if isinstance(fields, dict):
+        for tag in fields.get(UNKNOWN_TAGS, ()):
+            yield path, tag
+        for name, value in fields.items():
+            if name != UNKNOWN_TAGS and isinstance(value, (dict, list)):
+                yield from unknown_tags(value, f"{path}.{name}".lstrip("."))
+    elif fields and isinstance(fields[0], dict):
+        for value in fields:
+            yield from unknown_tags(value, path)
 
 
 def encode(message: str, version: int, values: Mapping[str, Any]) -> bytes:
@@ -209,6 +233,12 @@ def reader(message: str, version: int, *path: str) -> Reader:
 
 
 @functools.lru_cache(maxsize=None)
+def _noting_reader(message, version):
+    given = fields_of(message, version), is_flexible(message, version), f"{message} v{version}"
+    return _struct_reader(*given, notes_tags=True)
+
+
+@functools.lru_cache(maxsize=None)
 def head_reader(message: str, version: int, *path: str) -> Reader:
     """Return a reader of the fields before the one at this path, in its struct: to read an array's elements singly."""
     fields = fields_of(message, version, *path[:-1])
@@ -224,13 +254,15 @@ def _writer(message, version):
 # --- readers ---------------------------------------------------------------------------------------------
 
 
-def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str, ends: bool = True) -> Reader:
-    """`ends`: whether tagged fields may follow, as at the end of a flexible struct."""
+def _struct_reader(
+    fields: Tuple[Field, ...], flexible: bool, where: str, ends: bool = True, notes_tags: bool = False
+) -> Reader:
+    """`ends`: whether tagged fields may follow, as at the end of a flexible struct. `notes_tags`: see decode_part."""
     has_tags = flexible and ends
     plain = [field for field in fields if field.present and field.tag is None]
-    steps = _steps(plain, flexible, where)
+    steps = _steps(plain, flexible, where, notes_tags)
     tagged = {
-        field.tag: (field.name, _field_reader(field, flexible, where))
+        field.tag: (field.name, _field_reader(field, flexible, where, notes_tags))
         for field in fields
         if field.present and field.tag is not None
     }
@@ -257,7 +289,7 @@ def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str, ends: 
             if has_tags:
                 name = "tagged fields"
                 if data[position]:
-                    position = _read_tagged(data, position, tagged, values)
+                    position = _read_tagged(data, position, tagged, values, notes_tags)
                 else:
                     position += 1
         except UNFIT as error:
@@ -269,7 +301,7 @@ def _struct_reader(fields: Tuple[Field, ...], flexible: bool, where: str, ends: 
     return read
 
 
-def _steps(plain, flexible, where):
+def _steps(plain, flexible, where, notes_tags):
     """Return (name, reader, None, 0) of each field, and (names, types, unpacking, bytes) of each run of numbers."""
     steps, at = [], 0
     while at < len(plain):
@@ -282,7 +314,7 @@ def _steps(plain, flexible, where):
             steps.append((tuple(field.name for field in plain[at:end]), kinds, layout.unpack_from, layout.size))
             at = end
         else:
-            steps.append((plain[at].name, _field_reader(plain[at], flexible, where), None, 0))
+            steps.append((plain[at].name, _field_reader(plain[at], flexible, where, notes_tags), None, 0))
             at += 1
     return steps
 
@@ -303,7 +335,7 @@ def _located(error: Exception, where: str, name: str, position: int | None) -> M
     return MessageError(where, name, position, "the data end here" if is_short else error)
 
 
-def _read_tagged(data, position, tagged, values):
+def _read_tagged(data, position, tagged, values, notes_tags):
     count, position = read_unsigned_varint(data, position)
     for _field in range(count):
         tag, position = read_unsigned_varint(data, position)
@@ -318,16 +350,18 @@ def _read_tagged(data, position, tagged, values):
                 raise _located(error, "", name, position) from None
             if end != position + size:
                 raise ValueError(f"tagged field {name} declares {size} bytes and has {end - position}")
+        elif notes_tags:
+            values.setdefault(UNKNOWN_TAGS, []).append(tag)
         position += size
     return position
 
 
-def _field_reader(field: Field, flexible: bool, where: str) -> Reader:
+def _field_reader(field: Field, flexible: bool, where: str, notes_tags: bool = False) -> Reader:
     kind = field.type
     if kind.startswith("[]"):
-        return _array_reader(field, flexible, where)
+        return _array_reader(field, flexible, where, notes_tags)
     if kind == "struct":
-        read_struct = _struct_reader(field.fields, flexible, where)
+        read_struct = _struct_reader(field.fields, flexible, where, notes_tags=notes_tags)
         return _nullable_reader(read_struct) if field.nullable else read_struct
     if kind in _CODES:
         return _number_reader(_LAYOUTS[kind])
@@ -374,11 +408,11 @@ def _bytes_reader(field: Field) -> Reader:
     return read
 
 
-def _array_reader(field: Field, flexible: bool, where: str) -> Reader:
+def _array_reader(field: Field, flexible: bool, where: str, notes_tags: bool) -> Reader:
     element = field._replace(type=field.type[2:], nullable=False)
     length_of = read_length if field.flexible else _read_int32
     layouts = _ARRAYS.get(element.type)
-    read_element = _field_reader(element, flexible, where)
+    read_element = _field_reader(element, flexible, where, notes_tags)
 
     def read_numbers(data, position):
         length, position = length_of(data, position)

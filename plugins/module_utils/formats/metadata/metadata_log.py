@@ -24,6 +24,7 @@ import time
 from typing import AbstractSet, Any, BinaryIO, Iterator, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files.archives import Piece
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_records import (
     MalformedRecord,
     UnknownRecord,
@@ -167,6 +168,42 @@ class FileRecord(NamedTuple):
     version: int
     fields: dict[str, Any]
     is_control: bool
+
+
+class Unread:
+    """What a reader of the log meets and cannot decode, because Kafka 3.9 does not have it.
+
+    :ivar found: {("record", api key, version), ("control", type, version) or ("field", record type, path of the struct,
+        tag): [how many, offset of the first]}
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple, list[int]] = {}
+
+    def note_record(self, api_key: int, version: int, offset: int) -> None:
+        """Note a record of an unknown type."""
+        self._note(("record", api_key, version), offset)
+
+    def note_control(self, batch: Batch, path: str, offset: int | None = None) -> None:
+        """Note the records of unknown types in a control batch. `offset`: instead of their own."""
+        for at, _time, key, start, end in records_of(batch, path):
+            try:
+                decode_control(key, batch.records[start:end])
+            except UnknownRecord:
+                kind, version = (int.from_bytes(part, "big") for part in (key[2:4], batch.records[start : start + 2]))
+                self._note(("control", kind, version), at if offset is None else offset)
+            except MalformedRecord as error:
+                raise MalformedRecord(f"offset {at}: {error.reason}", path, batch.position) from error
+
+    def note_fields(self, api_key: int, fields: dict[str, Any], offset: int) -> None:
+        """Note the unknown tagged fields of a record that was decoded with their tags."""
+        for path, tag in messages.unknown_tags(fields):
+            self._note(("field", RECORDS[api_key].name, path, tag), offset)
+
+    def _note(self, what: tuple, offset: int) -> None:
+        entry = self.found.setdefault(what, [0, offset])
+        entry[0] += 1
+        entry[1] = min(entry[1], offset)
 
 
 def read_quorum_state(directory: str) -> dict[str, Any] | None:
@@ -388,25 +425,45 @@ def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
 
 
 def log_records(
-    log: OpenLog, extent: Extent, types=None, check_crc: bool = True, later: bool = False
+    log: OpenLog,
+    extent: Extent,
+    types=None,
+    check_crc: bool = True,
+    later: bool = False,
+    unread: Unread | None = None,
 ) -> Iterator[Record]:
     """Yield the records of the checkpoint and of the segments up to the end of `extent`, as a controller applies them.
 
     Transaction markers and records of aborted or open transactions are left out. `types`: names of the record types to
     decode and yield (None: all); `later`: see scan_log, which checks the segments' checksums. Raises as it does.
+    `unread`: notes records of unknown types, which are left out and no error then, and unknown fields of `types`.
     """
     wanted = None if types is None else frozenset(API_KEYS[name] for name in types)
     skipped = _NONE if wanted is None else _frames_without(wanted)
     if log.checkpoint:
-        yield from _checkpoint_records(log, wanted, skipped, check_crc, later)
+        yield from _checkpoint_records(log, wanted, skipped, check_crc, later, unread)
     dropped = [transaction for transaction in extent.transactions if transaction.outcome != COMMITTED]
     for batch, path in segment_batches(log, extent.end_offset, check_crc=False):
         if batch.is_control:
+            if unread is not None:
+                unread.note_control(batch, path)
             continue
-        records = decode_batch(batch, path, log.start_offset, extent.end_offset, wanted, skipped, later)
+        records = decode_batch(
+            batch, path, log.start_offset, extent.end_offset, wanted, skipped, later, unread is not None
+        )
         for offset, timestamp, api_key, version, fields in records:
-            if fields is not None and api_key not in MARKERS and not (dropped and _is_inside(offset, dropped)):
+            if dropped and _is_inside(offset, dropped):
+                continue
+            _note(unread, api_key, version, fields, offset)
+            if fields is not None and api_key not in MARKERS:
                 yield Record(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
+
+
+def _note(unread: Unread | None, api_key: int, version: int, fields: dict[str, Any] | None, offset: int) -> None:
+    if unread is not None and api_key not in RECORDS:
+        unread.note_record(api_key, version, offset)
+    elif unread is not None and fields is not None:
+        unread.note_fields(api_key, fields, offset)
 
 
 def _frames_without(wanted):
@@ -415,15 +472,19 @@ def _frames_without(wanted):
     return frozenset(bytes((1, key, version)) for key in others for version in range(RECORDS[key].latest + 1))
 
 
-def _checkpoint_records(log, wanted, skipped, check_crc, later):
+def _checkpoint_records(log, wanted, skipped, check_crc, later, unread):
     offset, epoch, path = log.checkpoint.offset - 1, log.checkpoint.epoch, log.checkpoint.path
     timestamp = checkpoint_timestamp(log)
     for batch in read_batches(log.checkpoint_file, path, check_crc=check_crc):
         if batch.is_control:
+            if unread is not None:
+                unread.note_control(batch, path, offset)
             continue
-        for at, _time, api_key, version, fields in decode_batch(batch, path, 0, sys.maxsize, wanted, skipped, later):
+        records = decode_batch(batch, path, 0, sys.maxsize, wanted, skipped, later, unread is not None)
+        for at, _time, api_key, version, fields in records:
             if api_key in MARKERS:
                 raise BrokenTransaction(f"{RECORDS[api_key].name} in a checkpoint, record {at}", path, batch.position)
+            _note(unread, api_key, version, fields, offset)
             if fields is not None:
                 yield Record(offset, epoch, timestamp, RECORDS[api_key].name, version, fields, True)
 
@@ -497,10 +558,12 @@ def decode_batch(
     wanted: AbstractSet[int] | None,
     skipped: AbstractSet[bytes] = _NONE,
     later: bool = False,
+    any_type: bool = False,
 ) -> Iterator[tuple[int, int, int, int, dict[str, Any] | None]]:
     """Yield (offset, timestamp, api key, version, fields) of records in [low, high); fields None if not `wanted`.
 
     `skipped`: see records_of; `later`: whether records of a later Kafka are no error where they are not `wanted`.
+    `any_type`: records of unknown types come without fields, and fields have their unknown tags (messages.decode_part).
     Raises UnknownRecord, MalformedRecord, CorruptBatch with the batch's place.
     """
     offset, data = batch.base_offset, batch.records
@@ -509,10 +572,10 @@ def decode_batch(
             if low <= offset < high:
                 if end - start < _FRAME_SIZE:
                     raise MalformedRecord("the value ends inside the frame")
-                api_key, version, body = peek(data, start, wanted if later else None)
+                api_key, version, body = peek(data, start, wanted if later else None, any_type)
                 fields = None
-                if wanted is None or api_key in wanted:
-                    fields = decode_body(api_key, version, data, body, end)
+                if (wanted is None or api_key in wanted) and (not any_type or api_key in RECORDS):
+                    fields = decode_body(api_key, version, data, body, end, any_type)
                 yield offset, timestamp, api_key, version, fields
     except (UnknownRecord, MalformedRecord) as error:
         raise type(error)(f"offset {offset}: {error.reason}", path, batch.position) from error

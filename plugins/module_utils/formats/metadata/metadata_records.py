@@ -35,11 +35,13 @@ class MalformedRecord(LogError):
     """A record's bytes do not match its schema."""
 
 
-def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> tuple[int, int, int]:
+def peek(
+    data: bytes, start: int = 0, known: AbstractSet[int] | None = None, any_type: bool = False
+) -> tuple[int, int, int]:
     """Return the frame of a record value: api key, version, and position of the body.
 
-    `known`: the types that must be known (None: all), also as a later Kafka writes them. Raises UnknownRecord,
-    MalformedRecord.
+    `known`: the types that must be known (None: all), also as a later Kafka writes them. `any_type`: a type that does
+    not exist in Kafka 3.9 is no error, an unknown version of one that does is. Raises UnknownRecord, MalformedRecord.
     """
     frame, api_key, version, body = data[start], data[start + 1], data[start + 2], start + 3
     if (frame | api_key | version) & 0x80:
@@ -54,6 +56,8 @@ def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> 
     if known is not None and api_key not in known:
         return api_key, version, body
     schema = RECORDS.get(api_key)
+    if schema is None and any_type:
+        return api_key, version, body
     if schema is None:
         raise UnknownRecord(f"record type {api_key} does not exist in Kafka 3.9")
     if version > schema.latest and (known is None or version > LATER.get(api_key, 0)):
@@ -61,9 +65,12 @@ def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> 
     return api_key, version, body
 
 
-def decode_body(api_key: int, version: int, data: bytes, start: int, end: int) -> dict[str, Any]:
-    """Return the body data[start:end] as a dict with all fields of the type (see decode). Raises MalformedRecord."""
-    return _decode(RECORDS[api_key], version, data, start, end)
+def decode_body(
+    api_key: int, version: int, data: bytes, start: int, end: int, notes_tags: bool = False
+) -> dict[str, Any]:
+    """Return the body data[start:end] as a dict with all fields of the type (see decode). `notes_tags`: see
+    messages.decode_part. Raises MalformedRecord."""
+    return _decode(RECORDS[api_key], version, data, start, end, notes_tags)
 
 
 def decode(value: bytes) -> tuple[str, int, dict[str, Any]]:
@@ -93,9 +100,11 @@ def decode_control(key: bytes | None, value: bytes) -> tuple[str, int, dict[str,
     return schema.name, version, _decode(schema, version, value, 0, len(value))
 
 
-def _decode(schema: Schema, version: int, data: bytes, start: int, end: int) -> dict[str, Any]:
+def _decode(
+    schema: Schema, version: int, data: bytes, start: int, end: int, notes_tags: bool = False
+) -> dict[str, Any]:
     try:
-        return messages.decode_part(schema.message, version, data, start, end)
+        return messages.decode_part(schema.message, version, data, start, end, notes_tags)
     except messages.MessageError as error:
         error.position -= start
         raise MalformedRecord(f"{schema.name} version {version}: {error.detail}") from error

@@ -315,6 +315,40 @@ def test_an_unsupported_release_is_the_only_finding(version, protocol, seen):
     assert "Apache Kafka 3.9.x, or Confluent's community build of it, 7.9.x-ccs" in found(facts, "versions")[0]["do"]
 
 
+CLUSTER = "C1"
+
+
+def with_tokens(version, *names, protocol="3.9", cluster_id=CLUSTER):
+    facts = with_version(version, protocol)
+    facts.zookeeper["cluster_id"] = {"value": CLUSTER}
+    return facts._replace(accept_not_compared=[f"{cluster_id}:{name}" for name in names])
+
+
+def test_the_token_of_a_build_of_confluent_server_makes_it_a_warning():
+    (blocked,) = found(with_tokens("7.9.0-ce"), "versions")
+    assert blocked["severity"] == "blocks"
+    assert f"-e quorumshift_accept_not_compared={CLUSTER}:build=7.9.0-ce" in blocked["do"]
+    (warned,) = found(with_tokens("7.9.0-ce", "build=7.9.0-ce"), "versions")
+    assert warned["severity"] == "warns" and "7.9.0-ce" in warned["seen"]
+    for other in (with_tokens("7.9.0-ce", "build=7.9.1-ce"), with_tokens("7.9.0-ce", "build=7.9.0-ce", cluster_id="X")):
+        assert [finding["severity"] for finding in found(other, "versions")] == ["blocks"]
+    old = found(with_tokens("7.9.0-ce", "build=7.9.0-ce", protocol="3.8"), "versions")
+    assert [finding["severity"] for finding in old if "set it to 3.9" in finding["do"]]
+
+
+@pytest.mark.parametrize(
+    ("version", "seen"),
+    [
+        ("7.8.0-ce", "Kafka 7.8.0-ce is installed"),
+        ("8.0.0-ce", "Kafka 8.0.0-ce is installed: it has no ZooKeeper"),
+        ("3.9.0-amzn-1", "Kafka 3.9.0-amzn-1 is installed, a build of Amazon"),
+    ],
+)
+def test_no_token_accepts_another_release_or_build(version, seen):
+    (finding,) = found(with_tokens(version, f"build={version}"), "versions")
+    assert (finding["seen"], finding["severity"]) == (seen, "blocks")
+
+
 @pytest.mark.parametrize("version", ["3.9.0", "3.9.2", "7.9.0-ccs", "7.9.5-ccs"])
 def test_supported_releases_have_protocol_version_3_9(version):
     assert found(with_version(version), "versions") == []

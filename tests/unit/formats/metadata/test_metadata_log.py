@@ -371,3 +371,51 @@ def test_open_log_is_readable_after_its_files_are_deleted(write):
             os.unlink(os.path.join(directory, name))
         records = list(metadata_log.log_records(log, metadata_log.scan_log(log)))
     assert [record.fields["name"] for record in records] == ["a"]
+
+
+def test_unread_notes_unknown_types_and_fields_and_drops_those_of_aborted_transactions(write):
+    def tagged(value, tag):
+        assert value[-1] == 0
+        return value[:-1] + bytes([1, 0x80 | tag & 0x7F, tag >> 7, 1, 0])
+
+    other = b"\x01\xaf\x75\x02\x00"  # type 15023 version 2
+    values = [made.topic("a", 1), other, tagged(made.config(2, "a", "k", "v"), 10001), other]
+    aborted = [made.BEGIN, b"\x01\x63\x00\x00", tagged(made.config(2, "a", "k", "w"), 9999), made.ABORT]
+    directory = write({segment(0): [made.batch(0, values), made.batch(4, aborted)]})
+    with metadata_log.open_log(directory) as log:
+        extent, unread = metadata_log.scan_log(log, counts=False, later=True), metadata_log.Unread()
+        records = list(metadata_log.log_records(log, extent, unread=unread))
+        assert [record.type for record in records] == ["TOPIC_RECORD", "CONFIG_RECORD"]
+        assert records[1].fields["value"] == "v"
+        assert unread.found == {("record", 15023, 2): [2, 1], ("field", "CONFIG_RECORD", "", 10001): [1, 2]}
+        with pytest.raises(UnknownRecord, match="record type 15023"):
+            list(metadata_log.log_records(log, extent))
+
+
+def test_unread_notes_the_fields_of_structs(write):
+    registered = made.record("REGISTER_BROKER_RECORD", {"brokerId": 1, "endPoints": [{"name": "P", "host": "h"}]})
+    # An end point ends with its number of tagged fields, before the empty list of features
+    at = registered.index(b"\x02h") + 2 + 4
+    assert registered[at] == 0
+    planted = registered[:at] + bytes([1, 7, 1, 0]) + registered[at + 1 :]
+    directory = write({segment(0): [made.batch(0, [planted])]})
+    with metadata_log.open_log(directory) as log:
+        unread = metadata_log.Unread()
+        list(metadata_log.log_records(log, metadata_log.scan_log(log), unread=unread))
+    assert unread.found == {("field", "REGISTER_BROKER_RECORD", "endPoints", 7): [1, 0]}
+
+
+def test_unread_does_not_excuse_an_unknown_version(write):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP, b"\x01\x02\x01\x00"])]})
+    with metadata_log.open_log(directory) as log, pytest.raises(UnknownRecord, match="TOPIC_RECORD version 1"):
+        extent = metadata_log.scan_log(log, counts=False, later=True)
+        list(metadata_log.log_records(log, extent, ["CONFIG_RECORD"], unread=metadata_log.Unread()))
+
+
+def test_unread_notes_unknown_control_records(write):
+    control = made.batch(1, [(b"\0\0\0\x09", b"\0\2\0")], attributes=0x20)
+    directory = write({segment(0): [made.batch(0, [made.NO_OP]), control, made.batch(2, [made.NO_OP])]})
+    with metadata_log.open_log(directory) as log:
+        unread = metadata_log.Unread()
+        list(metadata_log.log_records(log, metadata_log.scan_log(log), unread=unread))
+    assert unread.found == {("control", 9, 2): [1, 1]}

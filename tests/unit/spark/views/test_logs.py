@@ -784,3 +784,33 @@ def test_migration_returns_offset_and_zxid(view):
     view.at.nodes["/migration"] = node("/migration", None)
     with pytest.raises(probe.ZooKeeperError, match="null data"):
         view.migration()
+
+
+def test_a_newer_snapshot_of_a_round_is_searched_for_what_kafka_does_not_have(tmp_path):
+    """A record that comes while the job runs: the keys that are read again are of that snapshot."""
+    first, newer = tmp_path / "first", tmp_path / "newer"
+    for directory in (first, newer):
+        directory.mkdir()
+        (directory / f"{0:020d}.log").write_bytes(made.batch(0, [made.topic("a", 1), made.NO_OP]))
+    with open(newer / f"{0:020d}.log", "ab") as file:
+        file.write(made.batch(2, [b"\x01\xaf\x75\x00\x00"]))
+    view = MetadataLogView(LogSource(2, str(first)), DIGESTS)
+    key = ("topic", canonical(["a"]))
+    view.reread([key])
+    assert view.not_compared == [{}]
+    view.source = LogSource(3, str(newer))
+    found, _statement = view.reread([key])
+    assert not isinstance(found[key], Absent)
+    assert view.not_compared[-1] == {"record=15023v0": {"count": 1, "first": "offset 2"}}
+
+
+def test_an_unknown_type_is_in_the_state_and_an_unknown_version_an_error(tmp_path):
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(made.batch(0, [made.topic("a", 1), b"\x01\xaf\x75\x00\x00"]))
+    view = MetadataLogView(LogSource(2, str(tmp_path)), DIGESTS)
+    *_items, statement = [item for part in view.parts() for item in view.read(part)]
+    assert statement.state["not_compared"] == {"record=15023v0": {"count": 1, "first": "offset 1"}}
+    assert statement.problems == []
+    path.write_bytes(made.batch(0, [made.topic("a", 1), b"\x01\x02\x01\x00"]))
+    with pytest.raises(ViewError, match=r"TOPIC_RECORD version 1.*nothing accepts it.*QS-VERIFY-009"):
+        list(itertools.chain.from_iterable(map(view.read, view.parts())))
