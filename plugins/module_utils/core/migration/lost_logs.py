@@ -83,7 +83,7 @@ def _is_stopped(node: NodeFacts) -> bool:
 def explain_kept(facts: ClusterFacts, hosts: Sequence[str]) -> str:
     """Return why these controllers may not be formatted again now, as a sentence without its full stop; "" if they
     may."""
-    replace = f"a formatted controller is another voter: quorumshift.kafka.quorum replaces it with -e quorum_replace={hosts[0]}"
+    replace = f"a formatted controller is another voter: run quorumshift.kafka.quorum -e quorum_replace={hosts[0]}"
     dynamic = sorted(
         host
         for host, node in facts["nodes"].items()
