@@ -36,7 +36,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 
 display = Display()
 
-OLDEST_ANSIBLE = (2, 19)  # meta/runtime.yml and docs/compatibility.md say the same
+OLDEST_ANSIBLE = (2, 16)  # meta/runtime.yml and docs/compatibility.md say the same
 
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
@@ -189,8 +189,7 @@ class QuorumshiftAction(ActionBase):
         interpreter = (getattr(self, "_used_interpreter", None) or "").lstrip("#!") or "/usr/bin/python3"
         command = f"{shlex.quote(interpreter)} -c {module_start.PROBE} 2>&1; cat /etc/os-release 2>&1"
         output = self._low_level_execute_command(command).get("stdout", "")
-        oldest = getattr(basic, "_PY_MIN", (3, 8))
-        why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest)
+        why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest_host_python())
         return {"failed": True, "changed": False, "msg": f"{self.host}: {why}.", "rc": result.get("rc")}
 
     def run_in_slices(self, args: dict) -> dict:
@@ -456,6 +455,12 @@ class QuorumshiftAction(ActionBase):
 def _printable(text: str) -> str:
     """Return a line of progress as it is shown."""
     return f"    {escape_invisible(message_ids.move_to_end(mask(text)))}"
+
+
+def oldest_host_python() -> tuple[int, int]:
+    """Return the oldest Python on hosts that both this ansible-core and this collection support."""
+    cores = getattr(basic, "_PY_MIN", None)  # not a version up to ansible-core 2.16, which runs on Python 2.7
+    return max(module_start.OLDEST, cores) if isinstance(cores, tuple) else module_start.OLDEST
 
 
 def process_mark() -> str:
