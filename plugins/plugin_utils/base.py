@@ -37,6 +37,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 display = Display()
 
 OLDEST_ANSIBLE = (2, 16)  # meta/runtime.yml and docs/compatibility.md say the same
+KEEPS_TEXTS = (2, 19)  # templates keep texts and numbers from here on, whatever jinja2_native says
 
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
@@ -109,11 +110,18 @@ class QuorumshiftAction(ActionBase):
 
         Excluded hosts and tasks would leave a phase detected from half the facts, or a step without its gate.
         """
-        if tuple(map(int, re.findall(r"\d+", ansible_version)[:2])) < OLDEST_ANSIBLE:
+        core = tuple(map(int, re.findall(r"\d+", ansible_version)[:2]))
+        if core < OLDEST_ANSIBLE:
             oldest = ".".join(map(str, OLDEST_ANSIBLE))
             return (
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
                 f"pip install 'ansible-core>={oldest}'. Nothing was changed (QS-RUN-010)"
+            )
+        # There a template makes a number of a text that reads as one: the confirmation token 73e704 becomes infinity
+        if core < KEEPS_TEXTS and constants.config.get_config_value("DEFAULT_JINJA2_NATIVE"):
+            return (
+                f"jinja2_native is on, and ansible-core {ansible_version} then makes numbers of tokens such as 73e704. "
+                "Set ANSIBLE_JINJA2_NATIVE=false, which is the default. Nothing was changed (QS-RUN-010)"
             )
         return whole_run.find_exclusion() or self._after_failure() or self._unlocked()
 
@@ -459,7 +467,7 @@ def _printable(text: str) -> str:
 
 def oldest_host_python() -> tuple[int, int]:
     """Return the oldest Python on hosts that both this ansible-core and this collection support."""
-    cores = getattr(basic, "_PY_MIN", None)  # not a version up to ansible-core 2.16, which runs on Python 2.7
+    cores = getattr(basic, "_PY_MIN", None)  # a truth, no version, up to ansible-core 2.16, which runs on Python 2.7
     return max(module_start.OLDEST, cores) if isinstance(cores, tuple) else module_start.OLDEST
 
 
