@@ -28,34 +28,33 @@ class StrategyModule(Linear):
     def __init__(self, tqm: Any) -> None:
         super().__init__(tqm)
         self._of_play: Any = None  # the play's iterator
-        self._failed_at: set[str] | None = None  # the hosts that failed in the last task, where it was fatal
+        self._fatal: list[Any] = []  # of the last task, where a failure of it is fatal
 
     def run(self, iterator: Any, play_context: Any) -> Any:
         """Run a batch of the play."""
-        self._of_play, self._failed_at = iterator, None
+        self._of_play, self._fatal = iterator, []
         return super().run(iterator, play_context)
 
     def update_active_connections(self, results: Any) -> None:
-        """Note which hosts failed. The strategy calls this once for each task, with the results of all hosts."""
+        """Keep the results of all hosts. The strategy calls this once for each task."""
         super().update_active_connections(results)
-        fatal = [result for result in results if _is_fatal(result._task)]
-        failed = {result._host.name for result in fatal if result.is_failed()}
-        lost = [result._host for result in fatal if result.is_unreachable()]
-        if not failed and not lost:
-            return
-        self._failed_at = failed
+        self._fatal = [result for result in results if _is_fatal(result._task)]
+        lost = [result._host for result in self._fatal if result.is_unreachable()]
         if lost:  # the strategy ends the play for one that is not rescued; no file is included by such a task
             left = [*self.get_hosts_left(self._of_play), *lost]
             self._fail_others({host.name: host for host in left}.values())
 
     def _get_next_task_lockstep(self, hosts: Any, iterator: Any) -> Any:
-        # Not before: a host that fails while files are included would run the included tasks in its rescue
-        self._fail_others(hosts)
+        # Not before: a file that cannot be included fails its host only after that, and a host that fails while files
+        # are included would run the included tasks in its rescue
+        if any(result.is_failed() for result in self._fatal):
+            self._fail_others(hosts)
+        self._fatal = []
         return super()._get_next_task_lockstep(hosts, iterator)
 
     def _fail_others(self, hosts: Any) -> None:
-        failed, self._failed_at = self._failed_at, None
-        for host in hosts if failed is not None else ():
+        failed, self._fatal = {result._host.name for result in self._fatal if result.is_failed()}, []
+        for host in hosts:
             if host.name not in failed:
                 self._tqm._failed_hosts[host.name] = True
                 self._of_play.mark_host_failed(host)
