@@ -35,10 +35,12 @@ PACKAGES = (
     *("ansible-runner", "confluent-kafka", "crc32c", "cryptography", "hypothesis", "jinja2", "jsonschema"),
     *("kafka-python", "kazoo", "librt", "numpy", "pandas", "pure-sasl", "pyarrow", "pytest", "pytest-xdist"),
 )
-# A release from which a conditional must return a truth refuses others anyway. 2.16.19 and 2.18 can be told to.
+# Since 2.19 a conditional must return a truth. 2.16.19 and 2.18 refuse others where this is set.
 ENV = {"ANSIBLE_ALLOW_BROKEN_CONDITIONALS": "false", "PYTHONPATH": str(ROOT / ".build"), "LC_ALL": "C.UTF-8"}
 QUICK = ("tests/unit/roles/test_unreachable.py", "tests/unit/roles/test_ansible_releases.py")
-UNIT = tuple(f"tests/unit/{name}" for name in ("action", "callback", "doc_fragments", "modules", "plugin_utils", "roles"))
+UNIT = tuple(
+    f"tests/unit/{name}" for name in ("action", "callback", "doc_fragments", "modules", "plugin_utils", "roles")
+)
 # Playbooks on real servers: reading, and changing a cluster
 REAL = (
     "tests/integration/test_support_bundle.py",

@@ -22,7 +22,9 @@ from tools.yaml_files import read_yaml
 FAILS = [{"ansible.builtin.fail": {"msg": "own"}, "when": "inventory_hostname == 'a'"}]
 LOST = [{"ansible.builtin.ping": None}]
 IGNORED = [{"ansible.builtin.ping": None, "ignore_unreachable": True}]
-INCLUDES = [{"ansible.builtin.include_tasks": {"file": "{{ (inventory_hostname == 'a') | ternary('absent', 'goes_on') }}.yml"}}]
+INCLUDES = [
+    {"ansible.builtin.include_tasks": {"file": "{{ (inventory_hostname == 'a') | ternary('absent', 'goes_on') }}.yml"}}
+]
 HOSTS = "a ansible_connection={a} ansible_host=127.0.0.1 ansible_port=1\nb ansible_connection=local\n"
 
 
