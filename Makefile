@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) -m tests.system.testbed
-CHECKS := lint sanity unit integration integration-long spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
+CHECKS := lint sanity unit integration integration-long spark spark-standalone build cores cores-quick molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -23,8 +23,8 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 model: setup ## 10,000 random histories of a migration through the gates: no wrong verdict; make model SEED=7 plays one again
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
-test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, spark, spark-standalone
+test: setup ## the fast checks: lint, unit, build, failure-sample, cores-quick, integration, molecule
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
@@ -33,6 +33,8 @@ integration-long: setup ## those of these tests that take more than a minute eac
 spark: setup ## the verification jobs on a real Spark, against servers that the tests start
 spark-standalone: setup ## the comparison on a standalone cluster of two workers without the driver's files
 build: setup ## build the collection, install the tarball outside the checkout, check it there
+cores: setup ## the tests that play, a sample of failures and playbooks on real servers, on each supported ansible-core but the pinned one
+cores-quick: setup ## what differs between releases of ansible-core, on the oldest and the newest
 molecule: setup ## molecule scenario `default` on the testbed
 molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with their own principal
 crash-tests: setup ## a migration whose control process is killed at 2 journal records and 3 random moments

@@ -29,5 +29,11 @@ def make(session: nox.Session) -> None:
     session.run("make", *(session.posargs or ["lint", "unit"]), external=True)
 
 
+@nox.session(python=False, default=False)
+def cores(session: nox.Session) -> None:
+    """Run the tests that play on other releases of ansible-core: nox -s cores -- 2.16.19 2.21.5."""
+    session.run(".venv/bin/python", "-m", "tools.cores", *session.posargs, external=True)
+
+
 if __name__ == "__main__":
     nox.main()

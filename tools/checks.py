@@ -258,6 +258,9 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
     ),
     "failure-proof": (Step("every failure", script("failure_proof"), 28800),),
+    # beside: Python and network; each release has a virtual environment
+    "cores": (Step("each ansible-core", script("cores"), SILENT_S),),
+    "cores-quick": (_beside("oldest and newest ansible-core", script("cores", "--quick"), SILENT_S),),
     "failure-sample": (_beside("a sample of failures", script("failure_proof", "--sample"), 1200),),
     "drill": (Step("migrations with injected faults", system_test("drill"), 4500), TESTBED_DOWN),
     "journey": (
@@ -310,13 +313,14 @@ LONG = (
         "zk-to-zk",
         "test-files",
         "test-releases",
+        "cores",
         "spark",
         "spark-standalone",
     ),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "build", "failure-sample", "integration", "molecule"),
+    "test": ("lint", "unit", "build", "failure-sample", "cores-quick", "integration", "molecule"),
     "test-full": LONG,
 }
 

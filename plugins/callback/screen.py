@@ -45,6 +45,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printa
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import live_block, screen_lines, waits
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import duration
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.task_results import host_of, returned_by, task_of
 
 _PLAN = "plan.json"  # of the run artifacts
 _OWN = "quorumshift.kafka."
@@ -146,7 +147,7 @@ class CallbackModule(Default):
 
     def _show(self, method: str, result: Any, **options: Any) -> None:
         """Let the callback `default` show something, below the name of its task."""
-        task = result.task
+        task = task_of(result)
         if not self._is_default and self._last_task_banner == task._uuid != self._shown_banner:
             with self._only("screen_only"):  # the log has it
                 self._print_task_banner(task)
@@ -288,19 +289,19 @@ class CallbackModule(Default):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         self._learn(result)
-        if result.task.action in C._ACTION_DEBUG:
+        if task_of(result).action in C._ACTION_DEBUG:
             self._show("v2_runner_on_ok", result)
         else:
             self._log("v2_runner_on_ok", result)
 
     def _learn(self, result: Any) -> None:
         """Keep which run this is, and the plan of its roll."""
-        self._forget_waits(result.host.get_name())
-        returned = result.result
-        if result.task.action == f"{_OWN}run_step" and result.task.args.get("state") == "begun":
+        self._forget_waits(host_of(result).get_name())
+        returned = returned_by(result)
+        if task_of(result).action == f"{_OWN}run_step" and task_of(result).args.get("state") == "begun":
             self._head(self._title)
             self._tell_progress()
-        if result.task.action == f"{_OWN}rolling_restart" and result.task.args.get("state") == "planned":
+        if task_of(result).action == f"{_OWN}rolling_restart" and task_of(result).args.get("state") == "planned":
             with self._lock:
                 self._plan, self._node_s = returned.get("plan"), returned.get("node_s") or {}
                 self._planned_at = len(self._journal.events) if self._journal else 0
@@ -311,12 +312,12 @@ class CallbackModule(Default):
                 self._journal = _Journal(directory)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._forget_waits(result.host.get_name())
-        text = str(result.result.get("msg") or "")
+        self._forget_waits(host_of(result).get_name())
+        text = str(returned_by(result).get("msg") or "")
         if self._is_default or ignore_errors or not text or not self._explains_itself(result):
             self._show("v2_runner_on_failed", result, ignore_errors=ignore_errors)
             return
-        task = result.task
+        task = task_of(result)
         is_end = task.action == f"{_OWN}run_step"
         where = "" if is_end else f"{task.name or task.action} on {self.host_label(result)}"
         self._say(screen_lines.failure(where, text, self._failures), C.COLOR_ERROR)
@@ -325,19 +326,19 @@ class CallbackModule(Default):
 
     def _explains_itself(self, result: Any) -> bool:
         """Return whether the message of a failed task says all: of the collection's own, without a traceback."""
-        own = result.task.action.startswith(_OWN) and not result.task.loop
-        return own and "Traceback" not in str(result.result.get("exception"))
+        own = task_of(result).action.startswith(_OWN) and not task_of(result).loop
+        return own and "Traceback" not in str(returned_by(result).get("exception"))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._forget_waits(result.host.get_name())
+        self._forget_waits(host_of(result).get_name())
         self._show("v2_runner_on_unreachable", result)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        self._forget_waits(result.host.get_name())
+        self._forget_waits(host_of(result).get_name())
         self._log("v2_runner_on_skipped", result)
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
-        if result.task.action in C._ACTION_DEBUG:
+        if task_of(result).action in C._ACTION_DEBUG:
             self._show("v2_runner_item_on_ok", result)
         else:
             self._log("v2_runner_item_on_ok", result)
@@ -349,7 +350,7 @@ class CallbackModule(Default):
         self._log("v2_runner_item_on_skipped", result)
 
     def v2_on_file_diff(self, result: Any) -> None:
-        parts = [result.result, *(result.result.get("results") or [])]
+        parts = [returned_by(result), *(returned_by(result).get("results") or [])]
         # else `default` shows nothing, not even the name of the task
         has_any = any(part.get("diff") and part.get("changed") for part in parts if isinstance(part, dict))
         (self._show if has_any else self._log)("v2_on_file_diff", result)

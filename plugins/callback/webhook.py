@@ -46,6 +46,7 @@ from ansible.module_utils.urls import open_url
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.task_results import host_of, returned_by, task_of
 
 VERSION = 1  # of the object that is posted
 _OWN = "quorumshift.kafka."
@@ -76,9 +77,9 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Keep run and phase, and post what a sample says anew."""
-        returned = result.result
+        returned = returned_by(result)
         self._session = (returned.get("ansible_facts") or {}).get("quorumshift_session") or self._session
-        action = result.task.action
+        action = task_of(result).action
         if not action.startswith(_OWN):
             return
         self._phase = returned.get("phase") or self._phase
@@ -93,15 +94,15 @@ class CallbackModule(CallbackBase):
         """Keep the first reason, and post that a gate stays closed."""
         if ignore_errors:
             return
-        text = str(result.result.get("msg") or f"the task {result.task.name} failed")
-        self._failure = self._failure or f"{result.host.get_name()}: {text}"
-        if result.task.action == f"{_OWN}gate":
+        text = str(returned_by(result).get("msg") or f"the task {task_of(result).name} failed")
+        self._failure = self._failure or f"{host_of(result).get_name()}: {text}"
+        if task_of(result).action == f"{_OWN}gate":
             self._post("gate_closed", f"a gate stays closed: {text}")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Keep the first reason."""
-        if not result.task.ignore_unreachable:
-            self._failure = self._failure or f"{result.host.get_name()} is unreachable"
+        if not task_of(result).ignore_unreachable:
+            self._failure = self._failure or f"{host_of(result).get_name()} is unreachable"
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Post how the run ended. A playbook that takes no run lock ends without an event, unless it fails."""

@@ -36,7 +36,8 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 
 display = Display()
 
-OLDEST_ANSIBLE = (2, 19)  # meta/runtime.yml and docs/compatibility.md say the same
+OLDEST_ANSIBLE = (2, 16)  # meta/runtime.yml and docs/compatibility.md say the same
+KEEPS_TEXTS = (2, 19)  # templates keep texts and numbers from here on, whatever jinja2_native says
 
 # what Ansible says before ssh's own reason
 _ABOUT_SSH = re.compile(r"^(?:Task failed: )?(?:.*Make sure this host can be reached over (?:ssh|SSH): )?")
@@ -109,11 +110,18 @@ class QuorumshiftAction(ActionBase):
 
         Excluded hosts and tasks would leave a phase detected from half the facts, or a step without its gate.
         """
-        if tuple(map(int, re.findall(r"\d+", ansible_version)[:2])) < OLDEST_ANSIBLE:
+        core = tuple(map(int, re.findall(r"\d+", ansible_version)[:2]))
+        if core < OLDEST_ANSIBLE:
             oldest = ".".join(map(str, OLDEST_ANSIBLE))
             return (
                 f"ansible-core {ansible_version} is too old: {oldest} or newer is needed. "
                 f"pip install 'ansible-core>={oldest}'. Nothing was changed (QS-RUN-010)"
+            )
+        # There a template makes a number of a text that reads as one: the confirmation token 73e704 becomes infinity
+        if core < KEEPS_TEXTS and constants.config.get_config_value("DEFAULT_JINJA2_NATIVE"):
+            return (
+                f"jinja2_native is on, and ansible-core {ansible_version} then makes numbers of tokens such as 73e704. "
+                "Set ANSIBLE_JINJA2_NATIVE=false, which is the default. Nothing was changed (QS-RUN-010)"
             )
         return whole_run.find_exclusion() or self._after_failure() or self._unlocked()
 
@@ -189,8 +197,7 @@ class QuorumshiftAction(ActionBase):
         interpreter = (getattr(self, "_used_interpreter", None) or "").lstrip("#!") or "/usr/bin/python3"
         command = f"{shlex.quote(interpreter)} -c {module_start.PROBE} 2>&1; cat /etc/os-release 2>&1"
         output = self._low_level_execute_command(command).get("stdout", "")
-        oldest = getattr(basic, "_PY_MIN", (3, 8))
-        why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest)
+        why = module_start.reason(interpreter, output, result.get("module_stderr") or "", oldest_host_python())
         return {"failed": True, "changed": False, "msg": f"{self.host}: {why}.", "rc": result.get("rc")}
 
     def run_in_slices(self, args: dict) -> dict:
@@ -456,6 +463,12 @@ class QuorumshiftAction(ActionBase):
 def _printable(text: str) -> str:
     """Return a line of progress as it is shown."""
     return f"    {escape_invisible(message_ids.move_to_end(mask(text)))}"
+
+
+def oldest_host_python() -> tuple[int, int]:
+    """Return the oldest Python on hosts that both this ansible-core and this collection support."""
+    cores = getattr(basic, "_PY_MIN", None)  # a truth, no version, up to ansible-core 2.16, which runs on Python 2.7
+    return max(module_start.OLDEST, cores) if isinstance(cores, tuple) else module_start.OLDEST
 
 
 def process_mark() -> str:

@@ -273,7 +273,9 @@ class MetadataParity(Job):
         path = f"{input_dir}/{ZOOKEEPER_FILE}"
         self.action.upload(taken["archive"], path)
         return {
-            **{name: taken[name] for name in ("host", "sha256", "snapshot", "before")},
+            **{name: taken[name] for name in ("host", "sha256")},
+            # texts up to ansible-core 2.18
+            **{name: int(taken[name]) for name in ("snapshot", "before")},
             "archive": path,
             "chroot": parse_zookeeper_connect(args["zookeeper_connect"]).chroot,
         }
@@ -413,8 +415,8 @@ class EnsembleParity(Job):
             "zxid": int(given["zxid"]),
             "without_source": boolean(given["without_source"]),
         }
-        if given["cut"] is not None:
-            views["cut"] = int(given["cut"])
+        if given["cut"]:
+            views["cut"] = int(given["cut"][0])
         return {"views": views, "ship": elsewhere(self.own.get("master"))}
 
     def summary(self, result: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ FEATURES = [{"name": "metadata.version", "minVersion": 1, "maxVersion": 21}]
 FINALIZED = [{"name": "metadata.version", "maxVersionLevel": 21, "minVersionLevel": 21}]
 TOPIC, BROKER, LOGGER = 2, 4, 8
 _MODULE = (
-    "import json, sys; from ansible.module_utils.testing import patch_module_args; "
+    "import json, sys; from tools.module_args import patch_module_args; "
     "from ansible_collections.quorumshift.kafka.plugins.modules import upgrade_audit\n"
     "with patch_module_args(json.load(sys.stdin)): upgrade_audit.main()"
 )

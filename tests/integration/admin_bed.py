@@ -22,10 +22,10 @@ from confluent_kafka.admin import AdminClient
 from tests import modules
 from tests.integration import servers
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(modules.ROOT / ".build")}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{modules.ROOT / '.build'}:{modules.ROOT}"}
 _START = (
     "import json, sys; from ansible.module_utils import basic; "
-    "from ansible.module_utils.testing import patch_module_args; import importlib; "
+    "from tools.module_args import patch_module_args; import importlib; "
     "name, given = sys.argv[1], json.loads(sys.argv[2]); "
     "module = importlib.import_module('ansible_collections.quorumshift.kafka.plugins.modules.' + name)\n"
     "with patch_module_args(given): module.main()"

@@ -84,7 +84,7 @@ def read_calls(world: World, name: str) -> list[dict[str, Any]]:
 def install() -> None:
     """Put module names and arguments in place of modules' code."""
 
-    def configure(self: ActionBase, module_name: str, module_args: dict, task_vars: dict) -> tuple[Any, str]:
+    def configure(self: ActionBase, module_name: str, module_args: dict, task_vars: dict) -> tuple[Any, ...]:
         task = self._task
         data = {
             MARK: True,
@@ -97,6 +97,8 @@ def install() -> None:
             "async": bool(task.async_val),
         }
         text = json.dumps(data, default=str).encode()
+        if not hasattr(module_common, "_BuiltModule"):  # up to ansible-core 2.18
+            return "new", "#!/usr/bin/python3", text, module_name
         built = module_common._BuiltModule(
             b_module_data=text, module_style="new", shebang="#!/usr/bin/python3", serialization_profile="legacy"
         )

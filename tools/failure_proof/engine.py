@@ -62,9 +62,10 @@ def prepare(home: Path) -> None:
     from tools.failure_proof import boundary, modules, warm, workers
 
     modules.load()
-    warm.files([ROOT / "playbooks", ROOT / "roles"])
-    warm.templates(home)
-    warm.plugins()
+    if warm.CAN_KEEP:
+        warm.files([ROOT / "playbooks", ROOT / "roles"])
+        warm.templates(home)
+        warm.plugins()
     workers.install()
     os.fsync = lambda _handle: None  # no machine crashes here
     for path in (ROOT / "plugins" / "action").glob("*.py"):

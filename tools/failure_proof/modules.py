@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ansible.module_utils.testing import patch_module_args
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features, reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import cluster, lag, topics
@@ -39,6 +38,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import re
 
 from tools.failure_proof import stubs
 from tools.failure_proof.world import CLUSTER, IDS, PIDS, World
+from tools.module_args import patch_module_args
 
 COLLECTION = "quorumshift.kafka."
 PACKAGE = "ansible_collections.quorumshift.kafka.plugins.modules"

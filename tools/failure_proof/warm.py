@@ -20,16 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from ansible._internal._templating import _jinja_bits
-from ansible.module_utils._internal._datatag import _AnsibleTaggedDict, _AnsibleTaggedList
 from ansible.parsing.dataloader import DataLoader
-from ansible.parsing.vault import VaultSecretsContext
 from ansible.plugins import loader
 from ansible.release import __version__
 from ansible.utils import vars as variables
 from ansible.utils.context_objects import GlobalCLIArgs
 from ansible.utils.display import Display
 from jinja2.environment import TemplateExpression
+
+try:
+    from ansible._internal._templating import _jinja_bits
+    from ansible.module_utils._internal._datatag import _AnsibleTaggedDict, _AnsibleTaggedList
+    from ansible.parsing.vault import VaultSecretsContext
+
+    CAN_KEEP = True
+except ImportError:  # up to ansible-core 2.18; nothing of it is kept there
+    CAN_KEEP = False
 
 _files: dict[tuple, Any] = {}
 _codes: dict[bytes, bytes] = {}
@@ -177,9 +183,12 @@ def run(play: Callable[[], Any]) -> None:
         raise RuntimeError(f"the first run ended with exit code {code}")
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_DFL if name == signal.SIGTERM else signal.default_int_handler)
-    GlobalCLIArgs._Singleton__instance = VaultSecretsContext._current = None
+    GlobalCLIArgs._Singleton__instance = None
+    if CAN_KEEP:
+        VaultSecretsContext._current = None
     for name in ("extra_vars", "options_vars"):
         for function in (variables.load_extra_vars, variables.load_options_vars):
             function.__dict__.pop(name, None)
     shown = Display()
-    shown._warns, shown._errors, shown._deprecations = set(), set(), set()
+    for name in ("_warns", "_errors", "_deprecations"):
+        setattr(shown, name, type(getattr(shown, name))())

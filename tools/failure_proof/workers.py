@@ -13,16 +13,22 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ansible._internal import _task
 from ansible.executor.process import worker
 from ansible.executor.task_executor import TaskExecutor
 from ansible.executor.task_queue_manager import FinalQueue
-from ansible.executor.task_result import _RawTaskResult
 from ansible.module_utils.common import warnings
 from ansible.plugins import strategy as strategies
 from ansible.plugins.loader import strategy_loader
 
 from tools.failure_proof import boundary
+
+try:  # ansible-core 2.19 and 2.20
+    from ansible._internal import _task
+    from ansible.executor.task_result import _RawTaskResult
+
+    CAN_CALL = True
+except ImportError:  # each worker is a process there
+    CAN_CALL = False
 
 
 class Called:
@@ -62,8 +68,8 @@ def install() -> None:
     linear = strategy_loader.get("ansible.builtin.linear", class_only=True)
     lockstep = linear._get_next_task_lockstep
 
-    def made(**given: Any) -> Any:
-        return (worker.WorkerProcess if boundary.Run.forked else Called)(**given)
+    def made(*given: Any, **named: Any) -> Any:
+        return (worker.WorkerProcess if boundary.Run.forked or not CAN_CALL else Called)(*given, **named)
 
     def next_task(self: Any, hosts_left: Any, iterator: Any) -> Any:
         boundary.Run.step += 1

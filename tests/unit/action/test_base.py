@@ -36,14 +36,35 @@ def test_a_part_of_a_run_is_rejected(harness, cliargs, why):
 
 
 @pytest.mark.parametrize(
-    ("version", "refused"), [("2.18.9", True), ("2.9", True), ("2.19.0rc1", False), ("3.0", False)]
+    ("version", "refused"), [("2.15.13", True), ("2.9", True), ("2.16.0rc1", False), ("2.21.5", False), ("3.0", False)]
 )
 def test_an_old_ansible_is_refused_by_the_first_action(harness, monkeypatch, version, refused):
     monkeypatch.setattr(base, "ansible_version", version)
+    monkeypatch.setattr(base.constants.config, "get_config_value", lambda _name: False)
     result = harness.run("digest_key", {}, {"changed": True})
     assert result.get("failed", False) is refused and (harness.asked == []) is refused
     if refused:
-        assert result["msg"].startswith(f"ansible-core {version} is too old: 2.19 or newer is needed. pip install")
+        assert result["msg"].startswith(f"ansible-core {version} is too old: 2.16 or newer is needed. pip install")
+
+
+@pytest.mark.parametrize(
+    ("version", "native", "refused"),
+    [("2.16.19", True, True), ("2.18.1", True, True), ("2.16.19", False, False), ("2.19.0", True, False)],
+)
+def test_templates_that_make_numbers_of_tokens_are_refused(harness, monkeypatch, version, native, refused):
+    monkeypatch.setattr(base, "ansible_version", version)
+    monkeypatch.setattr(base.constants.config, "get_config_value", lambda name: {"DEFAULT_JINJA2_NATIVE": native}[name])
+    result = harness.run("digest_key", {}, {"changed": True})
+    assert result.get("failed", False) is refused and (harness.asked == []) is refused
+    assert ("ANSIBLE_JINJA2_NATIVE=false" in result.get("msg", "")) is refused
+
+
+@pytest.mark.parametrize(
+    ("cores", "oldest"), [(True, (3, 8)), ((3, 7), (3, 8)), ((3, 8), (3, 8)), ((3, 9), (3, 9)), (None, (3, 8))]
+)
+def test_the_oldest_python_on_hosts_is_the_later_of_two(monkeypatch, cores, oldest):
+    monkeypatch.setattr(base.basic, "_PY_MIN", cores)
+    assert base.oldest_host_python() == oldest
 
 
 def test_a_module_that_did_not_start_says_why(harness, monkeypatch):

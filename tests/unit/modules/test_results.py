@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.testing import patch_module_args
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import probe_module
 from ansible_collections.quorumshift.kafka.plugins.modules import kraft_preflight, migration_state, rolling_restart
 
 from tests.unit.core import preflight_facts, recorded
 from tests.unit.modules import documented
+from tools.module_args import patch_module_args
 
 RESULTS = documented.ROOT / "tests" / "unit" / "fixtures" / "results"
 RECORDED = ("kafka_features", "kafka_features_info", "partition_reassignment", "partition_reassignment_info")

@@ -10,6 +10,7 @@ rescue runs, and nothing names a reason.
 from __future__ import annotations
 
 import pytest
+from ansible.release import __version__ as ansible_version
 
 from tests.playbook import play
 from tools.checkout import ROOT, checkout_files
@@ -72,10 +73,16 @@ def test_no_block_with_a_rescue_has_a_condition():
 
 @pytest.mark.parametrize(("switch", "said"), [("any_errors_fatal: false", "named"), ("check_mode: false", "rescued")])
 def test_ansible_goes_on_after_a_lost_host_only_without_any_errors_fatal(tmp_path, switch, said):
-    """If the second case ever says `named`, the switch is not needed any more."""
+    """If the second case ever says `named`, the switch is not needed any more. ansible-core 2.16 says nothing and
+    runs no rescue: a step has a strategy of the collection for it (test_ansible_releases)."""
     (tmp_path / "play.yml").write_text(PLAY.format(switch=switch))
     (tmp_path / "hosts").write_text(
         "localhost ansible_connection=local\ngone ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh\n"
     )
     done = play(tmp_path, tmp_path / "play.yml")
-    assert f'"msg": "{said}"' in done.stdout, done.stdout
+    if switch == "check_mode: false" and ansible_version.startswith("2.16."):
+        assert '"msg": ' not in done.stdout.replace('"msg": "Data could not be sent', "") and done.returncode, (
+            done.stdout
+        )
+    else:
+        assert f'"msg": "{said}"' in done.stdout, done.stdout

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Mapping, Tuple
 
+OLDEST = (3, 8)
+"""The oldest Python on which this collection's code for hosts runs."""
 PROBE = "'import sys; print(\"Python %d %d\" % sys.version_info[:2])'"
 """Prints the version, in Python 2 as well."""
 _TOO_OLD = re.compile(r"ansible-core requires a minimum of Python version")
