@@ -24,7 +24,7 @@ RESULTS = documented.ROOT / "tests" / "unit" / "fixtures" / "results"
 RECORDED = ("kafka_features", "kafka_features_info", "partition_reassignment", "partition_reassignment_info")
 RECORDED = (*RECORDED, "zk_clients_info", "zk_observer_join")
 # Of every module, or between a module that waits in slices and its action plugin
-OF_ANSIBLE = {"changed", "diff", "failed", "msg", "ansible_facts"}
+OF_ANSIBLE = {"changed", "diff", "failed", "msg", "ansible_facts", "ansible_stats"}
 OF_SLICES = {"done", "carry", "progress"}
 
 
