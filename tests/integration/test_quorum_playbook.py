@@ -14,6 +14,7 @@ import threading
 import time
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
@@ -284,3 +285,18 @@ def fetched_ago(controllers, node_id):
     found = described(controllers)
     now = next(voter.last_caught_up_timestamp for voter in found.voters if voter.id == found.leader_id)
     return next(((now - each.last_fetch_timestamp) / 1000 for each in found.observers if each.id == node_id), 1e9)
+
+
+def test_a_restart_left_half_done_is_finished_in_a_cluster_that_never_had_zookeeper(monkeypatch):
+    with static_quorum("quorum-left", "4.1.1", monkeypatch) as (home, controllers, _brokers, runs):
+        own = controllers[0]
+        given = {"state_dir": str(home / "nodes"), "cluster_id": servers.CLUSTER_ID, "role": "controller"}
+        directory = host_state.make_node_directory({**given, "node_id": own.node_id})
+        record = {"id": "r0/dynamic_controller/c101", "run": "r0", "kind": "dynamic_controller", "earlier": {}}
+        record.update(mode="controller_final", service=own.name, config_file=str(own.home / "server.properties"))
+        record.update(steps=[{"name": "begun", "at": 1.0}, {"name": "stop", "at": 2.0}], outcome=None)
+        host_state.write_json(f"{directory}/{host_state.RESTART}", record)
+        code, said = runs.run(quorum_to="dynamic", quorum_apply=True)
+        assert code == 2 and "QS-QUORUM-001" in said and "QS-PHASE-004" not in said, said
+        assert "left its restart half done" in said and runs.manager.calls == [], said
+        assert described(controllers).voters[0].directory_id is None
