@@ -313,6 +313,7 @@ LONG = (
         "zk-to-zk",
         "test-files",
         "test-releases",
+        "cores-quick",
         "cores",
         "spark",
         "spark-standalone",
@@ -320,7 +321,7 @@ LONG = (
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "build", "failure-sample", "cores-quick", "integration", "molecule"),
+    "test": ("lint", "unit", "build", "failure-sample", "integration", "molecule"),
     "test-full": LONG,
 }
 
