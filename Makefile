@@ -23,8 +23,8 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 model: setup ## 10,000 random histories of a migration through the gates: no wrong verdict; make model SEED=7 plays one again
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
-test: setup ## the fast checks: lint, unit, build, failure-sample, cores-quick, integration, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores, spark, spark-standalone
+test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
