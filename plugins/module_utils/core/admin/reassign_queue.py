@@ -37,7 +37,7 @@ class Queue:
         self.at_work = bool(carry)
         self._sent_at: float | None = carry.get("sent_at")
         self._last: Partition | None = tuple(carry["last"]) if carry.get("last") else None
-        held = {(topic, number) for topic, number in carry.get("held", ())}
+        held = {tuple(partition) for partition in carry.get("held", ())}  # lists, once they were JSON
         ordered = sorted(begun, key=lambda step: step.partition)
         self.held: List[Step] = [step for step in ordered if step.partition in held]
         last = self._last
