@@ -428,7 +428,7 @@ def watch(module):
     the facts that are there. The answer admits nothing: the admission that continues the wait requires all conditions,
     with the hosts read meanwhile, for the rest of `stable_s`."""
     given, kind = module.params, transitions.KINDS[module.params["kind"]]
-    following = batches.find_next(given["plan"]["batches"], given["batch"])
+    following = batches.find_next(given["plan"].get("batches") or [], given["batch"])
 
     def collect():
         facts = module.facts()

@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
 class _Znodes(Znodes):
     """Decodes the partitions of topics one by one: the columns of a few take longer than the rest of a gate."""
 
-    def read(self, nodes, problems):
+    def read(self, nodes, problems, _notes=None):
         reader = znode_items.Reader()
         for node in sorted(nodes, key=lambda node: node.path.count("/")):  # a topic before its states
             for item in reader.items(node):
