@@ -98,6 +98,9 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float, g
         text, playbook = _STEPS[detected.phase]
         text = _next_after_unfinished(facts, text) if playbook else text
         to_start = phase.find_startable(facts, detected.phase)
+        ended = detected.phase in (phase.FINALIZED, phase.KRAFT_NATIVE)
+        if ended and any(block.id == "controllers_down" for block in detected.blocks):
+            return Next("bring back the controllers that are down", "migrate" if to_start else None, False)
         text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
     histories = soak.find_histories(facts["nodes"], phase.cluster_id(facts))
