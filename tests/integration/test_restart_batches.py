@@ -138,11 +138,13 @@ def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition
         admitted = admission(nodes, connections, "b1", "b2", accept=[word])
         assert admitted["done"] and admitted["gate_token"]["hosts"] == {"b1": "broker-1", "b2": "broker-2"}, admitted
         # The time counts from a reading before the admission, if every condition holds in it
-        begun = admission(nodes, connections, "b1", "b2", accept=[word], state="watched", stable_s=60)["carry"]
+        after = {"accept": [word], "state": "watched", "stable_s": 60}  # the restart of one batch, before the next one
+        plan = {"batches": [["b3", "b4"], ["b1", "b2"]]}
+        begun = admission(nodes, connections, "b3", "b4", plan=plan, **after)["carry"]
         assert begun["since"] and not begun["trouble"], begun
         served = admission(nodes, connections, "b1", "b2", accept=[word], stable_s=60, carry={**begun, "since": 1})
         assert served["done"] and served["waited_s"] < 60, served
-        closed = admission(nodes, connections, "b3", "b4", accept=[word], state="watched", stable_s=60)["carry"]
+        closed = admission(nodes, connections, "b1", "b2", plan={"batches": plan["batches"][::-1]}, **after)["carry"]
         assert closed["since"] is None and "one_rack-0" in closed["trouble"], closed
         # What an operator has raised since the plan was made counts
         admin = ClusterAdmin(connections.bootstrap, connections.client, 5, None)
