@@ -14,12 +14,10 @@ unknown), endpoint (None if the leader names none)}. `nodes` are the facts of th
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import registrations
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration.transitions import BROKER, CONTROLLER
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
@@ -29,6 +27,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
     Range,
     name_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
@@ -290,7 +289,7 @@ def plan_dynamic(
     if files:
         listed = ", ".join(files)
         lines.append(f"{BOOTSTRAP} replaces {VOTERS}, controllers before brokers, each by a restart: {listed}")
-    needed = token(cluster_id, TO_DYNAMIC, [0, 1, _keys(quorum)]) if raises else ""
+    needed = confirmation.make_token(cluster_id, TO_DYNAMIC, [0, 1, _keys(quorum)]) if raises else ""
     return Change(tuple(lines), needed, levels=raises, files=files)
 
 
@@ -444,7 +443,7 @@ def plan_unregister(
         f"the registration of controller {node_id} (record {gone.offset} of the metadata log) is removed. Levels may "
         "then rise above what it supports"
     )
-    return Change((line,), token(cluster_id, UNREGISTER, [node_id, gone.offset]), unregisters=node_id)
+    return Change((line,), confirmation.make_token(cluster_id, UNREGISTER, [node_id, gone.offset]), unregisters=node_id)
 
 
 def find_controller(nodes: Mapping[str, NodeFacts], which: str) -> Tuple[int, str]:
@@ -465,7 +464,7 @@ def find_controller(nodes: Mapping[str, NodeFacts], which: str) -> Tuple[int, st
 
 def registered_endpoints(nodes: Mapping[str, NodeFacts], node_id: int) -> Tuple[Tuple[str, str, int], ...]:
     """Return the endpoints (listener, host, port) that a controller registered, by the longest metadata log."""
-    found = _longest_log(nodes).get("controllers") or {}
+    found = phase.longest_log(nodes).get("controllers") or {}
     ends = (found.get(str(node_id)) or {}).get("end_points") or []
     return tuple((end["name"], end["host"], int(end["port"])) for end in ends)
 
@@ -479,11 +478,6 @@ def describe_lag(replica: Replica, quorum: Mapping[str, Any]) -> str:
     )
 
 
-def token(cluster_id: str, what: str, state: Sequence[Any]) -> str:
-    """Return what accepts a change: the cluster id, and 6 digits of the digest of the change and the state before."""
-    return f"{cluster_id}:{hashlib.sha256(json.dumps([what, state]).encode()).hexdigest()[:6]}"
-
-
 def explain_token(change: Change, given: str) -> str:
     """Return that a change needs its token, which was not given."""
     wrong = f"The token given is {given}. " if given else ""
@@ -494,17 +488,15 @@ def _removal(quorum: Mapping[str, Any], voter: Replica, cluster_id: str, host: s
     rest = [each for each in quorum["voters"] if each is not voter]
     majority = len(rest) // 2 + 1
     ready = [each for each in rest if has_caught_up(each, quorum)]
-    if voter["id"] == quorum["leader_id"]:
-        ready = [each for each in rest if has_caught_up(each, quorum) and each["id"] != quorum["leader_id"]]
     if not rest:
         raise QuorumError(
             f"controller {voter['id']} is the only voter, and stays. Add another one first (QS-QUORUM-007)"
         )
     if len(ready) < majority:
-        late = [f"controller {each['id']}: {describe_lag(each, quorum)}" for each in rest if each not in ready]
+        late = _describe_late(rest, quorum)
         raise QuorumError(
             f"without controller {voter['id']}, {len(ready)} of {len(rest)} voters have caught up, and a majority is "
-            f"{majority}: {'; '.join(late)}. Start or replace those first (QS-QUORUM-007)"
+            f"{majority}: {late}. Start or replace those first (QS-QUORUM-007)"
         )
     where = f" on {host}" if host else ""
     left = ", ".join(str(each["id"]) for each in rest)
@@ -518,7 +510,9 @@ def _removal(quorum: Mapping[str, Any], voter: Replica, cluster_id: str, host: s
     if len(rest) < 3:
         lines.append(f"with {len(rest)} voters, the quorum bears the loss of none")
     state = [voter["id"], voter["directory_id"], _keys(quorum)]
-    return Change(tuple(lines), token(cluster_id, REMOVE, state), voter=(voter["id"], voter["directory_id"]))
+    return Change(
+        tuple(lines), confirmation.make_token(cluster_id, REMOVE, state), voter=(voter["id"], voter["directory_id"])
+    )
 
 
 def _keys(quorum: Mapping[str, Any]) -> List[List[Any]]:
@@ -546,11 +540,6 @@ def _how_to_join(node: NodeFacts, host: str) -> str:
         f"On {host}: set {BOOTSTRAP} without {VOTERS} in {path}, format with kafka-storage.sh format "
         f"--cluster-id=CLUSTER_ID --no-initial-controllers --config {path}, start it, and run again"
     )
-
-
-def _longest_log(nodes: Mapping[str, NodeFacts]) -> Mapping[str, Any]:
-    logs: List[Any] = [node.get("metadata_log") or {} for node in nodes.values()]
-    return max(logs, key=lambda log: log.get("log_end_offset") or 0, default={})
 
 
 def _require_dynamic(quorum: Mapping[str, Any], finalized: Mapping[str, int]) -> None:
@@ -654,24 +643,25 @@ def _bracketed(ends: Iterable[Tuple[str, str, int]]) -> List[Tuple[str, str, int
 def _require_majority_with(quorum: Mapping[str, Any]) -> None:
     """One more voter raises the majority: it must have caught up with the new one."""
     voters = quorum["voters"]
-    late = [voter for voter in voters if not has_caught_up(voter, quorum)]
-    ready, majority = len(voters) - len(late) + 1, (len(voters) + 1) // 2 + 1
+    ready = sum(has_caught_up(voter, quorum) for voter in voters) + 1
+    majority = (len(voters) + 1) // 2 + 1
     if ready < majority:
-        listed = "; ".join(f"controller {voter['id']}: {describe_lag(voter, quorum)}" for voter in late)
         raise QuorumError(
             f"with the new one, {ready} of {len(voters) + 1} voters have caught up, and a majority is {majority}: "
-            f"{listed}. Start or remove those first (QS-QUORUM-005)"
+            f"{_describe_late(voters, quorum)}. Start or remove those first (QS-QUORUM-005)"
         )
 
 
 def _require_caught_up(quorum: Mapping[str, Any]) -> None:
-    late = [
-        f"controller {voter['id']}: {describe_lag(voter, quorum)}"
-        for voter in quorum["voters"]
-        if not has_caught_up(voter, quorum)
-    ]
+    late = _describe_late(quorum["voters"], quorum)
     if late:
         raise QuorumError(
-            f"every voter must have caught up, and these have not: {'; '.join(late)}. Start them, or wait, then run "
-            "again (QS-QUORUM-004)"
+            f"every voter must have caught up, and these have not: {late}. Start them, or wait, then run again "
+            "(QS-QUORUM-004)"
         )
+
+
+def _describe_late(replicas: Iterable[Replica], quorum: Mapping[str, Any]) -> str:
+    """Return how far each of these that has not caught up is behind, "" where all have."""
+    late = [replica for replica in replicas if not has_caught_up(replica, quorum)]
+    return "; ".join(f"controller {replica['id']}: {describe_lag(replica, quorum)}" for replica in late)

@@ -15,13 +15,12 @@ client came or went. What is not known is a finding, as a client is.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.ensemble_cut import canonical_address
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.leftovers import find_leftover
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 
 BROKER, CONTROLLER, ZOOKEEPER, TOOL, UNKNOWN = "broker", "controller", "zookeeper", "tool", "unknown"
@@ -473,5 +472,5 @@ def format_session(session: int) -> str:
 def token(cluster_id: str, archives: Mapping[str, str], accepted: Iterable[str]) -> str:
     """Return the confirmation token of the decommission: of the cluster, of the archive of each server (its SHA-256),
     and of what is accepted. Data that changed since give another archive, so another token."""
-    text = json.dumps([sorted(archives.items()), sorted({"/" + path.strip("/") for path in accepted})])
-    return f"{cluster_id}:{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    paths = sorted({"/" + path.strip("/") for path in accepted})
+    return confirmation.make_token(cluster_id, sorted(archives.items()), paths)

@@ -10,12 +10,11 @@ committed metadata may be lost.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Collection, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, Quorum
 
 
@@ -112,8 +111,7 @@ def make_token(nodes: Mapping[str, NodeFacts], hosts: Collection[str], cluster_i
     digest of hosts, ids and the newest run lock's number. Each run that changes something makes it another one."""
     newest = run_lock.find_newest(nodes, cluster_id)
     lost = sorted((host, nodes[host].get("node_id")) for host in hosts)
-    text = json.dumps([cluster_id, lost, newest["number"] if newest else 0])
-    return f"{cluster_id}:{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return confirmation.make_token(cluster_id, lost, newest["number"] if newest else 0)
 
 
 def advise(facts: ClusterFacts, lost: Lost, cluster_id: str) -> str:

@@ -9,8 +9,6 @@ core.releases.levels says which levels Kafka lowers.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import Dict, List, Mapping, NamedTuple, Tuple
 
@@ -24,6 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.fe
     Update,
     name_of,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 
 # What a client meets when a feature goes down. Sources: KIP-848, KIP-890, KIP-932, KIP-1071
 _CLIENTS = {
@@ -103,7 +102,7 @@ def token(cluster_id: str, changes: List[OneWay]) -> str:
     """Return what accepts changes that nothing takes back: the cluster id, and 6 digits of their digest. It holds for
     these levels before and after alone."""
     listed = sorted([update.feature, update.before, update.after] for update, _why in changes)
-    return f"{cluster_id}:{hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:6]}"
+    return confirmation.make_token(cluster_id, *listed)
 
 
 def explain_token(changes: List[OneWay], needed: str, given: str) -> str:

@@ -20,12 +20,12 @@ Epochs only rise. With a lower leader epoch than a log has seen, replicas would 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 
@@ -115,8 +115,7 @@ def find_revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
 def token(cluster_id: str, sha256: str, grants: Sequence[str]) -> str:
     """Return the confirmation token of a restore: of this backup (its SHA-256), with these credentials and permissions
     brought back. Any change of them changes the token."""
-    text = json.dumps([sha256, sorted(grants)])
-    return f"{cluster_id}:{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return confirmation.make_token(cluster_id, sha256, sorted(grants))
 
 
 def confirms(given: str, cluster_id: str, sha256: str, grants: Sequence[str], accepted: Sequence[str]) -> bool:
