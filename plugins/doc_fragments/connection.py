@@ -148,3 +148,23 @@ options:
     elements: str
     default: []
 """
+
+    EXPECTED = r"""
+options:
+  expected:
+    description:
+      - The nodes that the cluster has. As long as one of them does not answer, no level rises. By default, the live
+        nodes alone must support it, and Kafka requires it of every registered one.
+    type: dict
+    suboptions:
+      broker:
+        description: Ids of the brokers.
+        type: list
+        elements: int
+        default: []
+      controller:
+        description: Ids of the controllers.
+        type: list
+        elements: int
+        default: []
+"""

@@ -58,22 +58,6 @@ options:
         holds for this cluster and these levels alone; RV(token) has it, in check mode too.
       - Omit it to change levels without a token. With an empty value such a change is refused.
     type: str
-  expected:
-    description:
-      - The nodes that the cluster has. As long as one of them does not answer, no level rises. By default, the live
-        nodes alone must support it, and Kafka requires it of every registered one.
-    type: dict
-    suboptions:
-      broker:
-        description: Ids of the brokers.
-        type: list
-        elements: int
-        default: []
-      controller:
-        description: Ids of the controllers.
-        type: list
-        elements: int
-        default: []
   wait_timeout_s:
     description:
       - How long to wait, in seconds, until every node serves the new levels. As long are they read after the answer to
@@ -89,6 +73,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
+  - quorumshift.kafka.connection.expected
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
@@ -214,16 +199,14 @@ waited_s:
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_update, features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import feature_changes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import EXPECTED
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.features_module import FeaturesModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
-
-_IDS = {"type": "list", "elements": "int", "default": []}
 
 
 def main():
     """Update the features and exit."""
-    module = AdminModule(
+    module = FeaturesModule(
         {
             "features": {"type": "dict", "default": {}},
             "upgrade_all": {"type": "bool", "default": False},
@@ -231,32 +214,23 @@ def main():
             "downgrade_to": {"type": "str"},
             "downgrade": {"type": "str", "choices": ["no", "safe", "unsafe"], "default": "no"},
             "token": {"type": "str", "no_log": False},
-            "expected": {"type": "dict", "options": {"broker": _IDS, "controller": _IDS}},
+            **EXPECTED,
             "wait_timeout_s": {"type": "float", "default": 120},
-            "controllers": {"type": "list", "elements": "str", "default": []},
             "show": {"type": "bool", "default": False},
         },
         changes=True,
         mutually_exclusive=[("upgrade_all", "upgrade_to", "downgrade_to")],
     )
 
-    def connect(connections, cluster_id):
-        more = [parse_host_port(text) for text in module.params["controllers"]]
-        clients = connections.client, more, connections.controller_client
-        return features.connect(connections.bootstrap, *clients, connections.timeout, cluster_id)
-
-    module.run(
-        lambda admin, connections: update_features(module, admin, connections), (core_features.FeatureError,), connect
-    )
+    module.run(lambda admin, connections: update_features(module, admin, connections))
 
 
 def update_features(module, admin, connections):
     """Make the changes and return the module's result."""
     given = module.params
-    more = [parse_host_port(text) for text in given["controllers"]]
 
     def collect():
-        return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
+        return module.collect(admin, connections)
 
     found = collect()
     downgrade = "safe" if given["downgrade_to"] and given["downgrade"] == "no" else given["downgrade"]

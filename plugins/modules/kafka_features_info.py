@@ -173,28 +173,21 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes as formats
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base import admin_module
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.features_module import FeaturesModule
 
 
 def main():
     """Gather the features and exit."""
-    module = admin_module.AdminModule(
+    module = FeaturesModule(
         {
-            "controllers": {"type": "list", "elements": "str", "default": []},
             "served": {"type": "dict"},
             "show": {"type": "bool", "default": False},
         }
     )
 
-    def connect(connections, cluster_id):
-        more = [parse_host_port(text) for text in module.params["controllers"]]
-        clients = connections.client, more, connections.controller_client
-        return features.connect(connections.bootstrap, *clients, connections.timeout, cluster_id)
-
     def work(admin, connections):
-        more = [parse_host_port(text) for text in module.params["controllers"]]
         clients = connections.client, connections.controller_client
-        found = features.collect(admin, *clients, more, connections.timeout)
+        found = module.collect(admin, connections)
         stored = read_feature(connections) if found["mode"] == "zookeeper" else None
         supported, of_kraft = features.supported_ranges(found), found["mode"] == "kraft"
         names = sorted({name for node in supported.values() for name in node})
@@ -220,7 +213,7 @@ def main():
             "notes": notes,
         }
 
-    module.run(work, (formats.ZnodeError,), connect)
+    module.run(work, (formats.ZnodeError,))
 
 
 def read_feature(connections):

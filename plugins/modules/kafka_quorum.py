@@ -43,20 +43,6 @@ options:
         action plugin fills it in.
     type: dict
     default: {}
-  expected:
-    description: The nodes that the cluster has. C(kraft.version) rises only where each of them answers.
-    type: dict
-    suboptions:
-      broker:
-        description: Ids of the brokers.
-        type: list
-        elements: int
-        default: []
-      controller:
-        description: Ids of the controllers.
-        type: list
-        elements: int
-        default: []
   wait_timeout_s:
     description: How long to wait, in seconds, until the leader describes a change, and every node serves it.
     type: float
@@ -69,6 +55,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
+  - quorumshift.kafka.connection.expected
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
@@ -183,48 +170,40 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import fea
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import quorum as admin_quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum as core_quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import EXPECTED
+from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.features_module import FeaturesModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import Unreachable, WireError
 
 STATES = ["described", "dynamic", "added", "removed", "replaced", "unregistered"]
-_IDS = {"type": "list", "elements": "int", "default": []}
 
 
 def main():
     """Show or change the quorum and exit."""
     needs = [("state", state, ("controller",)) for state in ("added", "removed", "replaced", "unregistered")]
-    module = AdminModule(
+    module = FeaturesModule(
         {
             "state": {"type": "str", "choices": STATES, "default": "described"},
             "controller": {"type": "str"},
             "token": {"type": "str", "no_log": False, "default": ""},
             "nodes": {"type": "dict", "default": {}},
-            "expected": {"type": "dict", "options": {"broker": _IDS, "controller": _IDS}},
+            **EXPECTED,
             "wait_timeout_s": {"type": "float", "default": 120},
-            "controllers": {"type": "list", "elements": "str", "default": []},
             "show": {"type": "bool", "default": False},
         },
         changes=True,
         required_if=needs,
     )
 
-    def connect(connections, cluster_id):
-        more = [parse_host_port(text) for text in module.params["controllers"]]
-        clients = connections.client, more, connections.controller_client
-        return features.connect(connections.bootstrap, *clients, connections.timeout, cluster_id)
-
-    errors = (core_quorum.QuorumError, core_features.FeatureError)
-    module.run(lambda admin, connections: change_quorum(module, admin, connections), errors, connect)
+    module.run(lambda admin, connections: change_quorum(module, admin, connections), (core_quorum.QuorumError,))
 
 
 def change_quorum(module, admin, connections):
     """Return the quorum, after the change that the task asks for."""
     given = module.params
-    more = [parse_host_port(text) for text in given["controllers"]]
 
     def collect():
-        return features.collect(admin, connections.client, connections.controller_client, more, connections.timeout)
+        return module.collect(admin, connections)
 
     found = collect()
     if found["migrating"] or found["mode"] == "zookeeper":

@@ -49,3 +49,7 @@ CONNECTION: Dict[str, Dict[str, Any]] = {
     "timeout": {"type": "float", "default": 5.0},
 }
 """How to reach the cluster; the doc fragment quorumshift.kafka.connection documents exactly these."""
+
+_IDS = {"type": "list", "elements": "int", "default": []}
+EXPECTED: Dict[str, Dict[str, Any]] = {"expected": {"type": "dict", "options": {"broker": _IDS, "controller": _IDS}}}
+"""The nodes that a cluster has; the doc fragment quorumshift.kafka.connection.expected documents it."""

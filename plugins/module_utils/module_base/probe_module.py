@@ -130,6 +130,8 @@ class ProbeModule(AnsibleModule):
         and `carry` for the next call. After `bound_s`, fail the module with what was seen last and the result's `do`.
         """
         carry = dict(self.params["carry"])
+        if "began" not in carry:  # from begin_wait, whose hosts were not read since: what it missed may be there
+            carry["trouble"] = None
         began = carry.setdefault("began", time.time())
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:

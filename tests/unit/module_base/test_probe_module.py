@@ -76,6 +76,18 @@ def test_a_wait_that_begins_with_trouble_counts_from_its_end(clock):
     assert wait(clock, collect, carry) == taken[1] + STABLE_S == 1003.5 + STABLE_S
 
 
+def test_what_a_wait_began_with_is_not_shown_as_trouble(clock):
+    """The hosts are read after it: a broker that has just registered is missing in the log that was read before."""
+    collect, _taken = healthy_but(clock, (1000, 1001), (1010, 1012))
+    carry = Module().begin_wait(collect, 60)
+    assert carry["trouble"] == "sick" and carry["since"] is None
+    clock.now += 3
+    first = Module(carry).wait(collect, 60, 600, "it")
+    assert first["progress"].startswith("waits for it: healthy for ") and "sick" not in first["progress"]
+    later = Module(Module(first["carry"]).wait(collect, 60, 600, "it")["carry"]).wait(collect, 60, 600, "it")
+    assert "before that: sick" in later["progress"]  # what the wait itself has seen is shown
+
+
 @pytest.mark.parametrize("takes", [0.2, 1.5, STABLE_S - 1])
 def test_a_reading_counts_from_its_begin(clock, takes):
     """Each answer of the last reading is as much later than the same answer of the first one as the two began."""

@@ -464,8 +464,8 @@ def find_controller(nodes: Mapping[str, NodeFacts], which: str) -> Tuple[int, st
 
 def registered_endpoints(nodes: Mapping[str, NodeFacts], node_id: int) -> Tuple[Tuple[str, str, int], ...]:
     """Return the endpoints (listener, host, port) that a controller registered, by the longest metadata log."""
-    found = phase.longest_log(nodes).get("controllers") or {}
-    ends = (found.get(str(node_id)) or {}).get("end_points") or []
+    registered = (phase.longest_log(nodes).get("controllers") or {}).get(str(node_id))
+    ends = registered["end_points"] if registered else []
     return tuple((end["name"], end["host"], int(end["port"])) for end in ends)
 
 
