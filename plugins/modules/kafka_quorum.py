@@ -169,6 +169,7 @@ import time
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_update, features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import quorum as admin_quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum as core_quorum
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum_change
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import EXPECTED
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.features_module import FeaturesModule
@@ -195,7 +196,7 @@ def main():
         required_if=needs,
     )
 
-    module.run(lambda admin, connections: change_quorum(module, admin, connections), (core_quorum.QuorumError,))
+    module.run(lambda admin, connections: change_quorum(module, admin, connections), (quorum_change.QuorumError,))
 
 
 def change_quorum(module, admin, connections):
@@ -217,7 +218,7 @@ def change_quorum(module, admin, connections):
         return describe(given, admin, found, quorum)
     try:
         change = plan(given, admin, connections, found, quorum)
-    except core_quorum.QuorumError as error:
+    except quorum_change.QuorumError as error:
         module.fail_json(msg=f"{error}. Nothing was changed")
     result = {
         **describe(given, admin, found, quorum),
@@ -229,7 +230,7 @@ def change_quorum(module, admin, connections):
     if module.check_mode:
         return {**result, "changed": not change.is_empty}
     if change.token and given["token"] != change.token:
-        why = core_quorum.explain_token(change, given["token"])
+        why = quorum_change.explain_token(change, given["token"])
         module.fail_json(msg=f"{why}. Nothing was changed")
     if to_change.is_empty:
         return result
@@ -254,7 +255,7 @@ def change_quorum(module, admin, connections):
 def plan(given, admin, connections, found, quorum):
     """Return the change that the task asks for (core.admin.quorum.Change). Raises QuorumError."""
     if found["mode"] != "kraft":
-        raise core_quorum.QuorumError(
+        raise quorum_change.QuorumError(
             f"the mode of the brokers is {found['mode']}: they do not answer. Start one, or correct "
             "quorumshift_bootstrap_servers (QS-QUORUM-002)"
         )
@@ -265,20 +266,20 @@ def plan(given, admin, connections, found, quorum):
             found["nodes"], given["expected"] or {}
         )
         if refused:
-            raise core_quorum.QuorumError(refused)
-        return core_quorum.plan_dynamic(*known, features.supported_ranges(found), admin.cluster_id)
+            raise quorum_change.QuorumError(refused)
+        return quorum_change.plan_dynamic(*known, features.supported_ranges(found), admin.cluster_id)
     if given["state"] == core_quorum.ADD:
-        return core_quorum.plan_add(*known, which, answers(found, nodes, which))
+        return quorum_change.plan_add(*known, which, answers(found, nodes, which))
     if given["state"] == "replaced":
-        return core_quorum.plan_replace(*known, which, answers(found, nodes, which), admin.cluster_id)
+        return quorum_change.plan_replace(*known, which, answers(found, nodes, which), admin.cluster_id)
     if given["state"] == core_quorum.REMOVE:
-        return core_quorum.plan_remove(*known, which, admin.cluster_id)
-    return core_quorum.plan_unregister(*known, which, find_answering(nodes, which, connections), admin.cluster_id)
+        return quorum_change.plan_remove(*known, which, admin.cluster_id)
+    return quorum_change.plan_unregister(*known, which, find_answering(nodes, which, connections), admin.cluster_id)
 
 
 def find_answering(nodes, which, connections):
     """Return the address that a controller registered, if one answers there, else ''."""
-    node_id, _host = core_quorum.find_controller(nodes, which)
+    node_id, _host = quorum_change.find_controller(nodes, which)
     for _name, host, port in core_quorum.registered_endpoints(nodes, node_id):
         answer = features.versions(HostPort(host, port), connections.controller_client, connections.timeout)
         if not isinstance(answer, Unreachable):  # any other error is an answer
@@ -311,7 +312,7 @@ def apply(module, admin, connections, collect, found, change):
     if change.joins:
         try:
             changer.add(admin.cluster_id, change.joins)
-        except (core_quorum.QuorumError, WireError) as error:
+        except (quorum_change.QuorumError, WireError) as error:
             if not change.voter:
                 raise
             module.fail_json(

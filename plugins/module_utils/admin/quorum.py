@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum import Joining, QuorumError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum_change import Joining, QuorumError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security

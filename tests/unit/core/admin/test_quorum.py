@@ -9,6 +9,7 @@ import copy
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum as core
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import quorum_change
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases as table
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases.features import Range
@@ -77,7 +78,7 @@ BOOTSTRAP = {kraft_config.QUORUM_BOOTSTRAP: "c1:9093,c2:9093,c3:9093"}
 
 
 def refused(work, *words):
-    with pytest.raises(core.QuorumError) as error:
+    with pytest.raises(quorum_change.QuorumError) as error:
         work()
     for word in words:
         assert word in str(error.value), str(error.value)
@@ -112,7 +113,7 @@ def test_voters_that_cannot_be_read_are_an_error(value):
 
 def to_dynamic(found, hosts, finalized=None, supported=OF_4_1):
     servers = {f"{host}": supported for host in hosts}
-    return core.plan_dynamic(found, hosts, {} if finalized is None else finalized, servers, CLUSTER)
+    return quorum_change.plan_dynamic(found, hosts, {} if finalized is None else finalized, servers, CLUSTER)
 
 
 def test_a_static_quorum_becomes_dynamic():
@@ -125,7 +126,7 @@ def test_the_token_is_of_the_cluster_the_change_and_the_voters():
     fewer = quorum(False, (101, 102))
     two = nodes({kraft_config.QUORUM_VOTERS: "101@c1:9093,102@c2:9093"})
     assert to_dynamic(fewer, two).token != mine
-    assert core.plan_dynamic(quorum(False), nodes(), {}, {"b": OF_4_1}, "other").token != mine
+    assert quorum_change.plan_dynamic(quorum(False), nodes(), {}, {"b": OF_4_1}, "other").token != mine
 
 
 def test_files_alone_need_no_token_once_the_level_is_raised():
@@ -174,13 +175,13 @@ def adding():
 
 
 def test_an_observer_that_has_caught_up_is_added_at_the_address_that_it_registered():
-    change = core.plan_add(*adding(), DYNAMIC, "c4", True)
-    assert change.joins == core.Joining(104, "dir104", (("CONTROLLER", "c4", 9093),)) and change.token == ""
+    change = quorum_change.plan_add(*adding(), DYNAMIC, "c4", True)
+    assert change.joins == quorum_change.Joining(104, "dir104", (("CONTROLLER", "c4", 9093),)) and change.token == ""
 
 
 def test_a_voter_is_not_added_again():
     found, hosts = adding()
-    assert core.plan_add(found, hosts, DYNAMIC, "c1", True).is_empty
+    assert quorum_change.plan_add(found, hosts, DYNAMIC, "c1", True).is_empty
 
 
 @pytest.mark.parametrize(
@@ -203,14 +204,14 @@ def test_a_controller_is_not_added_where_one_fact_is_missing(spoil, word):
     found, hosts = adding()
     hosts = copy.deepcopy(hosts)
     spoil(found, hosts)
-    refused(lambda: core.plan_add(found, hosts, DYNAMIC, "c4", True), word)
+    refused(lambda: quorum_change.plan_add(found, hosts, DYNAMIC, "c4", True), word)
 
 
 def test_nothing_is_added_to_a_static_quorum_nor_a_host_without_an_answer():
     found, hosts = adding()
-    refused(lambda: core.plan_add(found, hosts, {}, "c4", True), "static", "quorum_to=dynamic")
-    refused(lambda: core.plan_add(found, hosts, DYNAMIC, "c4", False), "does not answer")
-    refused(lambda: core.plan_add(found, hosts, DYNAMIC, "b1", True), "no host of the group", "c1, c2, c3, c4")
+    refused(lambda: quorum_change.plan_add(found, hosts, {}, "c4", True), "static", "quorum_to=dynamic")
+    refused(lambda: quorum_change.plan_add(found, hosts, DYNAMIC, "c4", False), "does not answer")
+    refused(lambda: quorum_change.plan_add(found, hosts, DYNAMIC, "b1", True), "no host of the group", "c1, c2, c3, c4")
 
 
 def test_a_lost_disk_is_replaced_by_removal_then_addition():
@@ -218,26 +219,26 @@ def test_a_lost_disk_is_replaced_by_removal_then_addition():
     found["voters"][2].update(directory_id="elder", caught_up_ms=NOW - 600_000)
     found["observers"] = [replica(103, "dir103", endpoint=False)]
     hosts = nodes(BOOTSTRAP)
-    refused(lambda: core.plan_add(found, hosts, DYNAMIC, "c3", True), "quorum_replace=c3", "QS-QUORUM-006")
-    change = core.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER)
+    refused(lambda: quorum_change.plan_add(found, hosts, DYNAMIC, "c3", True), "quorum_replace=c3", "QS-QUORUM-006")
+    change = quorum_change.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER)
     assert change.voter == (103, "elder") and change.joins.directory_id == "dir103" and change.token
     found["voters"].pop(2)  # killed after the removal
-    again = core.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER)
+    again = quorum_change.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER)
     assert again.voter is None and again.joins and again.token == ""
     found["voters"][1].update(caught_up_ms=NOW - 9000)  # the leader and the new one are a majority of three
-    assert core.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER).joins
+    assert quorum_change.plan_replace(found, hosts, DYNAMIC, "c3", True, CLUSTER).joins
 
 
 # Remove ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_voter_is_removed_with_its_token_and_only_once():
-    change = core.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "c3", CLUSTER)
+    change = quorum_change.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "c3", CLUSTER)
     assert change.voter == (103, "dir103") and change.token
     assert "bears the loss of none" in change.lines[-1]
-    assert core.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "103", CLUSTER) == change
-    assert core.plan_remove(quorum(voters=(101, 102)), nodes(BOOTSTRAP), DYNAMIC, "103", CLUSTER).is_empty
-    refused(lambda: core.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "c9", CLUSTER), "c1, c2, c3")
+    assert quorum_change.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "103", CLUSTER) == change
+    assert quorum_change.plan_remove(quorum(voters=(101, 102)), nodes(BOOTSTRAP), DYNAMIC, "103", CLUSTER).is_empty
+    refused(lambda: quorum_change.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "c9", CLUSTER), "c1, c2, c3")
 
 
 @pytest.mark.parametrize(("late", "gone", "allowed"), [(102, 102, True), (102, 103, False), (103, 101, False)])
@@ -246,7 +247,7 @@ def test_a_majority_of_the_others_must_have_caught_up(late, gone, allowed):
     next(each for each in found["voters"] if each["id"] == late).update(caught_up_ms=NOW - 60_000)
 
     def work():
-        return core.plan_remove(found, nodes(BOOTSTRAP), DYNAMIC, str(gone), CLUSTER)
+        return quorum_change.plan_remove(found, nodes(BOOTSTRAP), DYNAMIC, str(gone), CLUSTER)
 
     if allowed:
         assert work().voter == (gone, f"dir{gone}")
@@ -255,17 +256,20 @@ def test_a_majority_of_the_others_must_have_caught_up(late, gone, allowed):
 
 
 def test_the_leader_resigns_and_the_last_voter_stays():
-    change = core.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "101", CLUSTER)
+    change = quorum_change.plan_remove(quorum(), nodes(BOOTSTRAP), DYNAMIC, "101", CLUSTER)
     assert "resigns" in change.lines[1]
-    refused(lambda: core.plan_remove(quorum(voters=(101,)), nodes(BOOTSTRAP), DYNAMIC, "101", CLUSTER), "only voter")
+    refused(
+        lambda: quorum_change.plan_remove(quorum(voters=(101,)), nodes(BOOTSTRAP), DYNAMIC, "101", CLUSTER),
+        "only voter",
+    )
 
 
 def test_a_controller_that_joins_by_itself_is_stopped_first():
     hosts = copy.deepcopy(nodes(BOOTSTRAP))
-    hosts["c3"]["file"]["properties"][core.AUTO_JOIN] = "true"
-    refused(lambda: core.plan_remove(quorum(), hosts, DYNAMIC, "c3", CLUSTER), "join again", "QS-QUORUM-007")
+    hosts["c3"]["file"]["properties"][quorum_change.AUTO_JOIN] = "true"
+    refused(lambda: quorum_change.plan_remove(quorum(), hosts, DYNAMIC, "c3", CLUSTER), "join again", "QS-QUORUM-007")
     hosts["c3"]["service"]["active"] = False
-    assert core.plan_remove(quorum(), hosts, DYNAMIC, "c3", CLUSTER).voter
+    assert quorum_change.plan_remove(quorum(), hosts, DYNAMIC, "c3", CLUSTER).voter
 
 
 # Who is gone ----------------------------------------------------------------------------------------------------------
@@ -295,7 +299,7 @@ def test_a_controller_that_is_gone_is_unregistered():
     hosts = nodes(BOOTSTRAP, registered=(101, 102, 103, 104))
 
     def work(found=None, finalized=None, at="", which="104"):
-        return core.plan_unregister(found or quorum(), hosts, finalized or DYNAMIC, which, at, CLUSTER)
+        return quorum_change.plan_unregister(found or quorum(), hosts, finalized or DYNAMIC, which, at, CLUSTER)
 
     assert work().unregisters == 104 and work().token
     assert work(which="105").is_empty
