@@ -176,7 +176,7 @@ def main():
             min_isr = module.min_isr(topics.get("partitions") or {})
             voters = gates.expected_voters(given["gate"], facts)
             reading = invariants.Reading(facts, detected.phase, min_isr, voters, given["lag_s"], accepted)
-            lasting = invariants.find_lasting(reading)
+            lasting = invariants.find_lasting(reading) + gates.find_lasting(detected)
             if lasting:  # waiting fixes none of these
                 module.fail_json(
                     msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed. (QS-VERIFY-002)"

@@ -45,10 +45,15 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     result["idle"] = directions.is_idle(wanted, reading.facts, reading.detected) and not finishes
     result["to_prove"] = reading.unproved and direction == run_lock.BACK and wanted.target == rollback.ZK
     locked = _decide_lock(action, reading, session, wanted, result["idle"] and not result["to_prove"])
-    # In check mode nothing is done, so only what is due now can be shown
+    # In check mode nothing is done, so only what is due now can be shown: nothing while a node is still to be started
     due_alone = action._task.check_mode
-    ahead = transitions.step_names_ahead(result["phase"], wanted.target, due_alone=due_alone) if known else []
-    result["ahead"] = ahead
+    nodes = reading.facts["nodes"]
+    to_start = [host for host in result["unfinished"] if not nodes[host].get("running")] if due_alone else []
+    result["ahead"] = (
+        transitions.step_names_ahead(result["phase"], wanted.target, due_alone=due_alone)
+        if known and not to_start
+        else []
+    )
     records = boolean(action.own.get("record", True)) and not action._task.check_mode
     if records:
         phase_reading.journal(action, reading.facts, result["phase"], begins)
@@ -56,6 +61,10 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
         if wanted.only_shows:
             phase_reading.journal_end(action)
     action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
+    if to_start and finishes and begins:
+        how = {host: "formatted and started" if host in result["to_format"] else "started" for host in to_start}
+        told = ", ".join(f"{host} is {done}" for host, done in how.items())
+        action.say(f"check mode: first {told}. What follows is shown once that is done")
     if begins:
         events = action.artifacts().all_events()
         for doubt in history.find_contradictions(reading.facts["nodes"], result["cluster_id"], events):
@@ -98,7 +107,7 @@ def _select_to_format(
 ) -> str | None:
     """Add the controllers whose disk is lost, as the operator's token says, to those that the run starts. Return why
     the token is not accepted, None where it is or where none is given. It is checked at the begin of the run."""
-    down = any(block.id == "controllers_down" for block in reading.detected.blocks)
+    down = any(block.id == lost_logs.BLOCK for block in reading.detected.blocks)
     hosts = lost_logs.find_formattable(reading.facts) if down else []
     given = action.variable("quorumshift_format_token") or ""
     if begins:

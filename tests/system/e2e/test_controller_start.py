@@ -47,6 +47,10 @@ def test_one_that_lost_its_disk_or_its_host_is_formatted_with_the_printed_token(
     (token,) = re.findall(r"-e quorumshift_format_token=(\S+?)\. \(QS-PHASE-011\)", status.text)
     wrong = fresh.play(extra={**QUICK, "quorumshift_format_token": token[:-1] + "g"})
     assert wrong.code != 0 and "Nothing was changed" in wrong.text, wrong.text
+    without = fresh.play(extra=QUICK)  # no wait brings the log back, so the run waits for nothing
+    assert without.code != 0 and "waited" not in without.text and token in without.text, without.text
+    shown = fresh.play("migrate", "--check", extra={**QUICK, "quorumshift_format_token": token})
+    assert shown.code == 0 and f"check mode: first {host} is formatted and started" in shown.text, shown.text
     again = fresh.play(extra={**QUICK, "quorumshift_format_token": token})
     assert again.code == 0 and f"{host} formats its log directory" in again.text, again.text
     assert ": dual_write" in again.text and "controllers down" not in again.text, again.text

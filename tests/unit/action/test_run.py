@@ -97,6 +97,19 @@ def test_the_accepted_token_holds_to_the_end_of_its_run_and_for_its_repetition(f
     assert fresh.run("run", FORWARD, state("dual_write"))["to_format"] == []
 
 
+def test_check_mode_asks_no_gate_while_a_node_is_still_to_be_started(fresh):
+    fresh.check_mode = True
+    facts = lost_log()
+    fresh.variables["quorumshift_format_token"] = lost_logs.make_token(facts["nodes"], ["c2"], phase.cluster_id(facts))
+    fresh.variables["quorumshift_finalize_token"] = "x"
+    result = fresh.run("run", FORWARD, of_facts(facts))
+    assert result["ahead"] == [] and any("first c2 is formatted and started" in line for line in fresh.printed)
+    fresh.session = {}
+    del fresh.variables["quorumshift_format_token"]
+    result = fresh.run("run", FORWARD, state("dual_write_one_controller_down", unfinished=["c2"]))
+    assert result["ahead"] == [] and any("check mode: first c2 is started" in line for line in fresh.printed)
+
+
 def test_backups_are_removed_only_once_finalized(fresh):
     fresh.variables["quorumshift_remove_backups"] = True
     for name in ("zk", "hybrid", "dual_write"):

@@ -16,6 +16,7 @@ from typing import Iterable, Mapping, NamedTuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, soak
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import (
     kraft_config,
+    lost_logs,
     phase,
     restart_token,
     transitions,
@@ -252,7 +253,13 @@ _CLOSING = (
     "migration_malformed",
     "no_controller",
     "controllers_down",
+    lost_logs.BLOCK,
 )
+
+
+def find_lasting(detected: phase.PhaseResult) -> list[str]:
+    """Return the blocks that no wait removes, as sentences without their last full stop."""
+    return [advice.sentences(block.text, block.do) for block in detected.blocks if block.id == lost_logs.BLOCK]
 
 
 def make_token(

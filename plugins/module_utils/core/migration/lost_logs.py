@@ -17,6 +17,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import confirmation
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, Quorum
 
+BLOCK = "log_lost"
+"""The id of the block of these controllers: no wait removes it."""
+
 
 class Lost(NamedTuple):
     """Hosts of controllers that are down, by what their log directories have: `empty` nothing, `foreign` files without
@@ -24,6 +27,10 @@ class Lost(NamedTuple):
 
     empty: list[str]
     foreign: list[str]
+
+    @property
+    def hosts(self) -> list[str]:
+        return sorted(self.empty + self.foreign)
 
 
 def find(nodes: Mapping[str, NodeFacts], down: Collection[str]) -> Lost:

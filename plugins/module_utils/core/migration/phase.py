@@ -441,13 +441,16 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks += [Block("stray_directories", *finding) for finding in find(seen.facts)]
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
+    lost = lost_logs.find(seen.controllers, down if begun else [])
+    if lost.hosts:
+        do = lost_logs.advise(seen.facts, lost, cluster_id(seen.facts) or "CLUSTER_ID")
+        text = f"controllers down, without a metadata log: {', '.join(lost.hosts)} (QS-PHASE-011)"
+        blocks.append(Block(lost_logs.BLOCK, text, do))
+        down = [host for host in down if host not in lost.hosts]
     if begun and down:
         unit = next((unit for host in down if (unit := (seen.controllers[host].get("service") or {}).get("name"))), "")
         do = f"start them. On each: systemctl start {unit or 'SERVICE'}"
-        lost = lost_logs.find(seen.controllers, down)
-        if lost.empty or lost.foreign:
-            do = lost_logs.advise(seen.facts, lost, cluster_id(seen.facts) or "CLUSTER_ID")
-        elif not set(down) - set(find_startable(seen.facts, phase)):
+        if not set(down) - set(find_startable(seen.facts, phase)):
             do = "run again: the run starts them. They have the metadata"
         blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)} (QS-PHASE-011)", do))
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:

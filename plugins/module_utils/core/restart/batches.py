@@ -128,11 +128,10 @@ def evaluate(
         troubles += invariants.find_broken(restart_reading, but=("I4",))
     starts = is_only_start(facts, batch)
     settles_plain = kind.is_plain and not batch  # the next run's batch ends at what lasts
-    lasting = (
-        []
-        if starts or settles_plain
-        else [reason for restart_reading in alone for reason in invariants.find_lasting(restart_reading)]
-    )
+    lasting: list[str] = []
+    if not starts and not settles_plain:
+        lasting = [reason for restart_reading in alone for reason in invariants.find_lasting(restart_reading)]
+        lasting += gates.find_lasting(detected)
     if kind.joins and len(batch) > 1:
         lasting += _check_triggers(facts, batch)
     stopped = phase.controllers(facts) if kind.without_quorum or detected.phase == phase.ZK else {}

@@ -10,7 +10,7 @@ from typing import Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates, soak
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import lost_logs, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen
@@ -94,6 +94,8 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float, g
     target = rollback.ZK if detected.phase == phase.REVERTING else rollback.find_unfinished_target(facts, detected)
     if target:
         return Next(_next_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
+    if any(block.id == lost_logs.BLOCK for block in detected.blocks):
+        return Next("bring back the controllers that lost their metadata log", None, False)
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
         text = _next_after_unfinished(facts, text) if playbook else text

@@ -69,7 +69,15 @@ def test_a_health_reason_closes_every_gate(gate):
     ]
 
 
-CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no_controller", "controllers_down")
+CLOSING = (
+    "unreached",
+    "unknown",
+    "migration_stale",
+    "migration_malformed",
+    "no_controller",
+    "controllers_down",
+    "log_lost",
+)
 
 
 @pytest.mark.parametrize("gate", OPEN)

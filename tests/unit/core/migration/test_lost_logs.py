@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import lost_logs, phase
 
 from tests.unit.core.lost_log import lost_log
@@ -44,7 +45,12 @@ def test_formatting_is_advised_exactly_where_no_election_can_lose_what_was_commi
 
 
 def advice(facts):
-    (block,) = [block for block in phase.detect(facts).blocks if block.id == "controllers_down"]
+    """Return what to do about c2: as a lost log, which no wait removes, or as a controller that is down."""
+    detected = phase.detect(facts)
+    blocks = {block.id: block for block in detected.blocks}
+    lost = lost_logs.BLOCK in blocks
+    block = blocks[lost_logs.BLOCK if lost else "controllers_down"]
+    assert lost == bool(gates.find_lasting(detected)) and lost == ("log directory" in block.do), block
     return block.do
 
 

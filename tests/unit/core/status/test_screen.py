@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen, screen
 
 from tests.unit.core import recorded
+from tests.unit.core.lost_log import lost_log
 from tests.unit.core.migration.test_phase import RECORDED
 
 COMMAND = "ansible-playbook migrate.yml"
@@ -142,6 +143,14 @@ def test_zookeepers_lag_is_shown_while_controllers_write_there():
 def test_a_block_is_shown_with_its_advice():
     text = shown(recorded.facts("dual_write_one_controller_down"))
     assert "! controllers down: c2. Run again: the run starts them. They have the metadata." in text
+
+
+def test_a_lost_metadata_log_comes_before_the_next_step_of_its_phase():
+    for name in ("dual_write_one_controller_down", "finalized_one_controller_down"):
+        facts = lost_log(name)
+        assert screen.next_step(facts, phase.detect(facts), 0).text == (
+            "bring back the controllers that lost their metadata log"
+        )
 
 
 def test_a_begun_rollback_shows_its_steps():
