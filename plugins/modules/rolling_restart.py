@@ -129,6 +129,13 @@ options:
     description: For how many seconds a voter or broker may not have caught up with the quorum's leader.
     type: float
     default: 5
+  latency_factor:
+    description:
+      - Before a broker is stopped, and at the end, brokers answer a client within this many times what they took when
+        the restarts were planned, or within 0.1 s. It is asked once the cluster was healthy for O(stable_s). Of a large
+        cluster, the 32 brokers are asked that restarted last and lead most. V(0) asks none; a rollback asks none.
+    type: float
+    default: 2
   stable_s:
     description: For how many seconds without a break the cluster must be healthy.
     type: float
@@ -321,7 +328,12 @@ waited_s:
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates, invariants
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import (
+    client_latency,
+    cluster_health,
+    gates,
+    invariants,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart import (
     batches,
@@ -332,7 +344,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart imp
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import clock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names, sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import latency, log_ends, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 
@@ -358,6 +370,7 @@ def main():
             "run": {"type": "str", "required": True},
             "accept": {"type": "list", "elements": "str", "default": []},
             "lag_s": {"type": "float", "default": 5},
+            "latency_factor": {"type": "float", "default": client_latency.FACTOR},
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 600},
         }
@@ -420,7 +433,13 @@ def planned(module):
         ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
         times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
     read = batches.find_controllers_to_read(facts, detected)
-    return {"plan": {**plan._asdict(), "kind": kind.name}, "controllers_to_read": read, **times}
+    asks = of_brokers and plan.batches and not kind.is_rollback and given["latency_factor"]
+    before = latency.measure(facts["nodes"], topics_found, module.connections) if asks else {}
+    return {
+        "plan": {**plan._asdict(), "kind": kind.name, "latency_s": before},
+        "controllers_to_read": read,
+        **times,
+    }
 
 
 def watch(module):
@@ -501,17 +520,37 @@ def await_batch(module):
             hosts, gate = list(phase.controllers(facts)), gates.BROKERS_PLAIN
         token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
         result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+        last.update(facts=None if verdict.only_start else facts)
         return troubles, {**result, **more}
 
+    last = {}
     what = describe_wait(kind, planned_batch)
     try:
-        result = module.wait(collect, given["stable_s"], given["timeout_s"], what)
+        result = module.wait(
+            collect,
+            given["stable_s"],
+            given["timeout_s"],
+            what,
+            lambda: explain_slow(module, last.get("facts"), planned_batch),
+        )
     except _Unread as unread:
         return {"done": True, "phase": unread.phase, "unread": unread.hosts, "needed": False, "waited_s": 0.0}
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or kind.without_quorum)):
         result.pop("gate_token", None)
     return result
+
+
+def explain_slow(module, facts, batch):
+    """Return which brokers still answer clients later than before the restarts. `facts`: the last reading, None where
+    nothing is stopped."""
+    plan = module.params["plan"]
+    before = plan.get("latency_s") or {}
+    if not (before and facts and module.params["latency_factor"]):
+        return []
+    restarted = batches.find_previous(plan["batches"], batch)
+    now = latency.measure(facts["nodes"], facts["topics"], module.connections, restarted, latency.MOST)
+    return client_latency.explain_slow(before, now, module.params["latency_factor"])
 
 
 def describe_wait(kind, batch):

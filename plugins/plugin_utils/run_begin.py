@@ -63,8 +63,8 @@ def begin(action: QuorumshiftAction) -> dict[str, Any]:
     action.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
     if to_start and finishes and begins:
         how = {host: "formatted and started" if host in result["to_format"] else "started" for host in to_start}
-        told = ", ".join(f"{host} is {done}" for host, done in how.items())
-        action.say(f"check mode: first {told}. What follows is shown once that is done")
+        starts = ", ".join(f"{host} is {done}" for host, done in how.items())
+        action.say(f"check mode: first {starts}. What follows is shown once that is done")
     if begins:
         events = action.artifacts().all_events()
         for doubt in history.find_contradictions(reading.facts["nodes"], result["cluster_id"], events):

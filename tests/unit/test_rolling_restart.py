@@ -27,7 +27,7 @@ class Module:
     def __init__(self, facts, kind, batch, state="admitted"):
         self.facts_given, self.known_min_isr = facts, {}
         self.params = {"kind": kind, "batch": batch, "state": state, "plan": {}, "run": "r", "accept": []}
-        self.params.update(stable_s=0, timeout_s=0, lag_s=5)
+        self.params.update(stable_s=0, timeout_s=0, lag_s=5, latency_factor=0)
         self.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[], controllers_read=None)
 
     def facts(self):

@@ -123,11 +123,19 @@ class ProbeModule(AnsibleModule):
             )
         self.exit_json(**{"changed": False, **result})
 
-    def wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
+    def wait(
+        self,
+        collect: Callable[[], tuple[list[str], dict]],
+        stable_s: float,
+        bound_s: float,
+        what: str,
+        finally_checks: Callable[[], list[str]] = list,
+    ) -> dict:
         """Wait in slices until `collect` finds no trouble for `stable_s` without a break, at most for `bound_s`.
 
         `collect` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
         and `carry` for the next call. After `bound_s`, fail the module with what was seen last and the result's `do`.
+        `finally_checks` returns what else is waited for once that time is over. It does not begin the time anew.
         """
         carry = dict(self.params["carry"])
         if "began" not in carry:  # from begin_wait, whose hosts were not read since: what it missed may be there
@@ -137,8 +145,11 @@ class ProbeModule(AnsibleModule):
         while True:
             troubles, result = self._read(collect, carry, stable_s)
             now = carry["seen"]
-            if carry["since"] and now - carry["since"] >= stable_s:
-                return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
+            healthy = carry["since"] and now - carry["since"] >= stable_s
+            if healthy:
+                troubles = finally_checks()
+                if not troubles:
+                    return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             carry["trouble"] = "; ".join(troubles) or carry.get("trouble")
             seen = "; ".join(troubles) or _held(now - carry["since"], stable_s, carry["trouble"])
             do = result.pop("do", None)
@@ -149,11 +160,11 @@ class ProbeModule(AnsibleModule):
                     waited_s=round(now - began, 3),
                 )
             # The last seconds are waited for here, because another call would begin by collecting everything again.
-            nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
+            nearly = carry["since"] and not healthy and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
                 progress = f"waits for {what}: {seen} ({now - began:.0f} s)"
                 return {"done": False, "progress": progress, "carry": carry, **result}
-            remaining = carry["since"] + stable_s - time.time() if carry["since"] else _PAUSE_S
+            remaining = carry["since"] + stable_s - time.time() if carry["since"] and not healthy else _PAUSE_S
             time.sleep(max(min(remaining, _HEALTHY_PAUSE_S), 0))
 
     def begin_wait(self, collect: Callable[[], tuple[list[str], dict]], stable_s: float) -> dict[str, Any]:

@@ -129,3 +129,35 @@ def test_the_time_is_without_a_break_wherever_the_calls_are_cut(clock, monkeypat
         in_time = [at for at in taken if ended - STABLE_S <= at <= ended]
         assert not any(1000 + begin <= at < 1001.5 + begin for at in in_time), (slice_s, begin)
         assert max(later - at for at, later in itertools.pairwise(in_time)) <= STABLE_S
+
+
+def test_what_is_checked_at_the_end_is_waited_for_and_begins_no_time_anew(clock):
+    collect, taken = healthy_but(clock)
+    asked = []
+
+    def late():
+        asked.append(clock.now)
+        return ["b1 is slow"] if len(asked) < 12 else []
+
+    carry, shown = {}, []
+    while True:
+        result = Module(carry).wait(collect, STABLE_S, 600, "it", late)
+        if result["done"]:
+            break
+        carry = result["carry"]
+        shown.append(result["progress"])
+        clock.now += 0.5
+    assert asked[0] == taken[0] + STABLE_S  # not before the cluster was healthy for so long
+    assert len(asked) == 12 and clock.now < asked[0] + STABLE_S, "the healthy time began anew"
+    assert "b1 is slow" in shown[-1]
+
+
+def test_what_is_checked_at_the_end_has_the_bound_of_the_wait(clock, monkeypatch):
+    def fail(_module, msg, **_more):
+        raise AssertionError(msg)
+
+    monkeypatch.setattr(probe_module.ProbeModule, "fail_json", fail)
+    carry = {}
+    with pytest.raises(AssertionError, match=r"waited 30 s for it\. Last seen: b1 is slow"):
+        while True:
+            carry = Module(carry).wait(healthy_but(clock)[0], STABLE_S, 30, "it", lambda: ["b1 is slow"])["carry"]

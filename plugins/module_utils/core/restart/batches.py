@@ -84,6 +84,12 @@ def find_next(batches: Sequence[Sequence[str]], batch: Sequence[str]) -> list[st
     return following[-1] if following else []
 
 
+def find_previous(batches: Sequence[Sequence[str]], batch: Sequence[str]) -> list[str]:
+    """Return the batch of the plan before `batch`, or the last one without a batch; [] before the first one."""
+    earlier = [list(each) for each, later in zip(batches, batches[1:]) if set(batch) & set(later)]
+    return earlier[-1] if earlier else list(batches[-1]) if batches and not batch else []
+
+
 def find_controllers_to_read(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return the hosts whose own reading an admission needs beside those of its batch: the quorum's leader, which has
     the longest log. What the other voters' hosts said before stays; that they run, and their lag, is asked over the

@@ -77,7 +77,7 @@ DESCRIBE_TOKENS = Request("DescribeDelegationToken", 3)
 LIST_CLIENT_METRICS = Request("ListClientMetricsResources", 0)  # Kafka 3.7 and later, in KRaft mode (KIP-1000)
 LIST_OFFSETS = Request("ListOffsets", 7)
 # As the replica id: the broker returns the end of its own log, leader or not (ListOffsetsRequest, KafkaApis).
-_DEBUGGING_REPLICA, _LATEST = -2, -1
+_DEBUGGING_REPLICA, _CONSUMER, _LATEST = -2, -1, -1
 _ANY = 1  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
 _CLUSTER, _LITERAL = 4, 3
 
@@ -142,8 +142,17 @@ def no_delegation_tokens() -> bytes:
 
 def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
     """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
+    return _ends(_DEBUGGING_REPLICA, partitions)
+
+
+def ends_of_leaders(partitions: Iterable[Tuple[str, int]]) -> bytes:
+    """Return a request for the end offsets of these (topic, partition), as a consumer asks the leader of each."""
+    return _ends(_CONSUMER, partitions)
+
+
+def _ends(replica_id: int, partitions: Iterable[Tuple[str, int]]) -> bytes:
     listed = group_by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
-    return LIST_OFFSETS.body(replicaId=_DEBUGGING_REPLICA, topics=listed)
+    return LIST_OFFSETS.body(replicaId=replica_id, topics=listed)
 
 
 def group_by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
