@@ -13,8 +13,8 @@ from string import Template
 from tests.system.testbed import confluent, image, podman, secrets_store, security
 from tests.system.testbed.layout import (
     CONFLUENT,
+    CONTROLLERS,
     HAS_IPV6,
-    HOSTS,
     LAYOUT,
     LOGIN,
     SECURED,
@@ -58,6 +58,10 @@ def keep_data(host: Host, seed: Path) -> None:
     subprocess.run(["cp", "--archive", "--sparse=always", str(_live(host)), str(seed / host.name)], check=True)
 
 
+def _has_controller(host: Host) -> bool:
+    return any(controller.container == host.container for controller in CONTROLLERS)
+
+
 def _live(host: Host) -> Path:
     # outside the container: its overlay would copy each of thousands of files at the first write
     return STATE / "hosts" / host.name
@@ -69,13 +73,14 @@ def _empty_data(host: Host, live: Path) -> None:
         _own(live / "zookeeper", LAYOUT.zookeeper_uid)
     if host.has_zookeeper:
         (live / "zookeeper/myid").write_text(f"{ZOOKEEPERS.index(host) + 1}\n")
-    of_controller = () if LAYOUT.has_own_metadata_dir else (LAYOUT.metadata_dir,)
-    for directory in LAYOUT.log_dirs if host.is_broker else of_controller:
+    of_broker = LAYOUT.log_dirs if host.is_broker else ()
+    of_controller = (LAYOUT.metadata_dir,) if _has_controller(host) and not LAYOUT.has_own_metadata_dir else ()
+    for directory in (*of_broker, *of_controller):
         _own(live / "kafka" / directory, LAYOUT.uid)
 
 
 def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str]:
-    names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
+    names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in LAYOUT.hosts for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
     if CONFLUENT:
@@ -116,15 +121,15 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         if SECURED:
             _put(config / "environment", security.environment(LAYOUT.config_dir))
             _put(config / "jaas.conf", security.kafka_jaas(secrets), LAYOUT.uid, 0o640)
-        log_file = LAYOUT.broker_log if host.is_broker else LAYOUT.controller_log
-        _put(config / "log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
+        for name, log_file in (("log4j", LAYOUT.broker_log), ("controller-log4j", LAYOUT.controller_log)):
+            _put(config / f"{name}.properties", _render("kafka-log4j.properties", log_file=log_file))
         if host.has_zookeeper:
             _provision_zookeeper(root, network, secrets, ZOOKEEPERS)
         if host.destination_id:
             _provision_zookeeper(root, network, secrets, ())
         if host.is_broker:
             _provision_broker(root, host, network, secrets)
-        elif host.node_id and LAYOUT.installs_units:
+        if _has_controller(host) and LAYOUT.installs_units:
             _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)

@@ -25,8 +25,9 @@ CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
-# cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT).
-VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent")
+# cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT);
+# `beside` has three hosts alone, each with a ZooKeeper server, a broker and a controller (_BESIDE).
+VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
@@ -57,7 +58,8 @@ class Host:
     """One host: its Kafka id (`broker.id` or the future `node.id`; 0: no Kafka), its rack, its address's last octet.
 
     `state_dir`: the host's own quorumshift_state_dir, "" for the collection's default. `destination_id`: of a ZooKeeper
-    server without data that the destination ensemble will have (its myid).
+    server without data that the destination ensemble will have (its myid). `beside`: the broker on whose host this
+    controller runs, with its octet.
     """
 
     name: str
@@ -68,10 +70,11 @@ class Host:
     has_zookeeper: bool
     state_dir: str = ""
     destination_id: int = 0
+    beside: str = ""
 
     @property
     def container(self) -> str:
-        return f"qs-{TESTBED_ID}-{self.name}"
+        return f"qs-{TESTBED_ID}-{self.beside or self.name}"
 
 
 @dataclass(frozen=True)
@@ -287,16 +290,27 @@ _CONFLUENT = replace(
     ssl_dir="/var/ssl/private",
     installs_units=False,
 )
+_BESIDE = replace(
+    _DEFAULT,
+    hosts=(
+        *_DEFAULT.hosts[:3],
+        *(
+            replace(controller, octet=broker.octet, beside=broker.name)
+            for broker, controller in zip(_DEFAULT.hosts[:3], _DEFAULT.hosts[3:])
+        ),
+    ),
+)
 LAYOUT = {
+    "beside": _BESIDE,
     "confluent": _CONFLUENT,
     "other": _OTHER,
     "racks": _RACKS,
     "journey": _JOURNEY,
     "ensembles": _ENSEMBLES,
 }.get(VARIANT, _DEFAULT)
-HOSTS = LAYOUT.hosts
+HOSTS = tuple(host for host in LAYOUT.hosts if not host.beside)
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
-CONTROLLERS = tuple(host for host in HOSTS if host.node_id and not host.is_broker)
+CONTROLLERS = tuple(host for host in LAYOUT.hosts if host.node_id and not host.is_broker)
 DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
 
@@ -324,10 +338,10 @@ def require_known_variant() -> None:
 
 def host_named(name: str) -> Host:
     """Return the host of that name. Raise TestbedError if there is none."""
-    for host in HOSTS:
+    for host in LAYOUT.hosts:
         if host.name == name:
             return host
-    raise TestbedError(f"the testbed has no host {name!r}. Its hosts are {', '.join(h.name for h in HOSTS)}")
+    raise TestbedError(f"the testbed has no host {name!r}. Its hosts are {', '.join(h.name for h in LAYOUT.hosts)}")
 
 
 class Network:

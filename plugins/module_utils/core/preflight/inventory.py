@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Iterable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
@@ -101,24 +102,34 @@ def missing_directories(host: str, node: NodeFacts) -> Iterable[Finding]:
 
 
 def same_hosts(facts: Facts) -> Iterable[Finding]:
-    """Yield the names that are one host: the tool would stop one node twice, and would count one host as two."""
-    by_host: dict[tuple, list[str]] = {}
+    """Yield the names that are one host: the tool would stop one node twice, and would count one host as two. A broker
+    and a controller on one host are two nodes, of which one failure takes both."""
+    nodes = facts.cluster["nodes"]
+    by_host: dict[tuple, dict[str, list[str]]] = {}
     by_address: dict[str, list[str]] = {}
-    for name, node in sorted(facts.cluster["nodes"].items()):
+    for name, node in sorted(nodes.items()):
         machine: Mapping = node.get("host") or {}
         # Clones share the machine id, containers the boot id; together with the host's name they are one host.
         identity = (machine.get("machine_id"), (node.get("clock") or {}).get("boot_id"), node.get("hostname"))
         if all(identity) and not node.get("twice"):
-            by_host.setdefault(identity, []).append(name)
+            by_host.setdefault(identity, {}).setdefault(node["role"], []).append(name)
         if node.get("address") and not node.get("twice"):
             by_address.setdefault(node["address"], []).append(name)
-    several = [names for names in by_host.values() if len(names) > 1]
+    several = [names for roles in by_host.values() for names in roles.values() if len(names) > 1]
     for names in several:
         yield Finding(
-            f"{format_names(names)} are one host, {facts.cluster['nodes'][names[0]]['hostname']}, with the machine id "
-            f"{facts.cluster['nodes'][names[0]]['host']['machine_id']}",
-            "keep one name in the inventory. Several brokers or controllers on one host are not supported: give each a "
-            "host of its own",
+            f"{format_names(names)} are one host, {nodes[names[0]]['hostname']}, with the machine id "
+            f"{nodes[names[0]]['host']['machine_id']}",
+            "keep one name in the inventory. Several brokers, or several controllers, on one host are not supported: "
+            "give each a host of its own",
+        )
+    beside = [sorted(chain.from_iterable(roles.values())) for roles in by_host.values() if len(roles) > 1]
+    if beside:
+        yield Finding(
+            f"a broker and a controller share a host: {'; '.join(map(format_names, beside))}. A failure of the host "
+            "takes both",
+            "keep in mind that the quorum needs a majority of these hosts, as ZooKeeper does there",
+            warns=True,
         )
     for address, names in by_address.items():
         if len(names) > 1 and not any(set(names) <= set(known) for known in several):

@@ -27,7 +27,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire
 MOST = 32
 """How many brokers are asked before a stop: in a large cluster, all of them would take longer than a reading of it."""
 SAMPLES, APART_S = 5, 0.04
-"""Their mean counts. They are apart, because a broker with little time answers several requests at once and then none."""
+"""Their mean counts. They are apart, because a broker with little time answers some requests at once and then none."""
 _PARTITIONS = 20  # of a broker, in one request
 
 

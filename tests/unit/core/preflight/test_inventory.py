@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import inventory, preflight
 
 from tests.unit.core import recorded
 from tests.unit.core.preflight_facts import collected, found, node, the_one
@@ -74,6 +74,17 @@ def test_two_names_of_one_host_block():
     identity = ("m", "b", "kafka-1")
     facts = with_hosts(collected(), b1=identity, b3=identity)
     assert the_one(facts, "same_hosts") == "b1, b3 are one host, kafka-1, with the machine id m"
+
+
+def test_a_broker_and_a_controller_on_one_host_warn_and_two_of_a_role_block():
+    first, second = ("m", "b", "kafka-1"), ("m2", "b2", "kafka-2")
+    (finding,) = inventory.same_hosts(with_hosts(collected(), b1=first, c1=first, b2=second, c2=second))
+    assert finding.warns and finding.seen == (
+        "a broker and a controller share a host: b1, c1; b2, c2. A failure of the host takes both"
+    )
+    blocking, warning = inventory.same_hosts(with_hosts(collected(), b1=first, c1=first, c2=first))
+    assert not blocking.warns and blocking.seen == "c1, c2 are one host, kafka-1, with the machine id m"
+    assert warning.warns
 
 
 @pytest.mark.parametrize(
