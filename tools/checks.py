@@ -119,14 +119,16 @@ SECURE_ROLLBACK_TESTS = [
 ]
 
 
-# Real servers too, each more than a minute for one playbook or one rare case. Unit tests and the failure proof's sample
+# Real servers too, each long for one playbook, one module or one rare case. Unit tests and the failure proof's sample
 # cover the rules of these in `make test`; what real servers answer is seen by `make integration-long` alone.
 LONG_INTEGRATION = [
     f"tests/integration/test_{name}.py"
     for name in (
-        *("awx_jobs", "dead_destination_host", "decommission_playbook", "feature_changes", "features_playbook"),
-        *("old_metadata_version", "quorum_playbook", "reassign_at_scale", "reassign_playbook", "slow_start"),
-        *("stuck_leaders", "upgrade", "upgrade_audit", "zk_controller_restore"),
+        *("awx_jobs", "canary_clients", "canary_producers", "client_latency", "dead_destination_host"),
+        *("decommission_playbook", "feature_changes", "features_playbook", "kafka_features", "old_layout_runs"),
+        *("old_metadata_version", "partition_reassignment", "quorum_playbook", "reassign_at_scale"),
+        *("reassign_playbook", "slow_start", "stuck_leaders", "support_bundle", "upgrade", "upgrade_audit"),
+        *("zk_clients", "zk_controller_restore"),
     )
 ]
 # Unit tests compute all the time, so a worker more than there are cores only imports and collects all tests once more

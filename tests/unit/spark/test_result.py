@@ -230,7 +230,7 @@ def test_no_table_has_a_secret_in_clear_text(tmp_path, clear):
     assert rows[0]["left_value"] == sealed and rows[0]["right_value"] == '"********"'
 
 
-def test_100_000_differences_are_never_all_in_memory(tmp_path):
+def test_differences_are_never_all_in_memory(tmp_path):
     def peak(number):
         rows = (
             result.row(difference(["topic", f"topic-{n}", "retention.ms"]), "zookeeper", "metadata_log")
@@ -245,8 +245,8 @@ def test_100_000_differences_are_never_all_in_memory(tmp_path):
         finally:
             tracemalloc.stop()
 
-    few, many = peak(10_000), peak(100_000)
-    assert (few[0], many[0]) == (10_000, 100_000)
+    few, many = peak(5_000), peak(25_000)
+    assert (few[0], many[0]) == (5_000, 25_000)
     assert many[1] < 1.5 * few[1]
 
 
