@@ -24,6 +24,8 @@ SLOW = "b1 takes {} s to answer a client, {} s before the restarts. Awaited: at 
         # b1 was down, or gave no answer, when the restarts were planned
         ({"b2": 0.3, "b3": 0.2}, {"b1": 0.6}, 2, []),
         ({"b1": None, "b2": 0.3}, {"b1": 0.61}, 2, [SLOW.format("0.61", "0.30", "0.60")]),
+        ({"b1": None, "b2": 0.3}, {"b1": None, "b2": 0.3}, 2, []),
+        ({"b2": 0.3}, {"b1": None, "b2": 0.3}, 2, ["b1 gives clients no answer in time (QS-GATE-014)"]),
         ({}, {"b1": 0.2}, 2, [SLOW.format("0.20", "0.00", "0.10")]),
         ({"b1": 0.001, "b2": 0.001}, {"b2": 0.001}, 2, []),  # whether b1 runs is another condition's question
     ],
