@@ -300,6 +300,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-rollback": (*on_the_testbed(ROLLBACK_TESTS, 4500), *on_the_testbed(SECURE_ROLLBACK_TESTS, 2400, "secure")),
     "test-layout": (
         *on_the_testbed(LAYOUT_TESTS, 3600, "other"),
+        *on_the_testbed(LAYOUT_TESTS, 3600, "beside"),
         *on_the_testbed(CP_ANSIBLE_TESTS, 2700, "confluent"),
     ),
     "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Forward, back, and to the end on a cluster that has none of the collection's default names (variant `other`).
+"""Forward, back, and to the end on a cluster that has none of the collection's default names (variant `other`), and on
+three hosts that each have a ZooKeeper server, a broker and a controller (variant `beside`).
 
 The verification runs before each gate, and verification clients run throughout.
 """

@@ -21,7 +21,7 @@ LIBS = BUILD / "kafka" / "libs"
 ADMIN_SERVER_LIBS = BUILD / "kafka" / "admin-server"
 CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
-# `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);
+# `secure` secures every listener (security.py); `other` has another layout and five controllers (_OTHER); `racks` has more brokers (_RACKS);
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
@@ -203,6 +203,8 @@ _OTHER = Layout(
         Host("q1", 2001, "", 41, is_broker=False, has_zookeeper=True),
         Host("q2", 31, "", 42, is_broker=False, has_zookeeper=True, state_dir="/srv/migration"),
         Host("q3", 500, "", 43, is_broker=False, has_zookeeper=True),
+        Host("q4", 77, "", 44, is_broker=False, has_zookeeper=False),
+        Host("q5", 90001, "", 45, is_broker=False, has_zookeeper=False),
     ),
     user="streaming",
     ssl_dir="/srv/broker/conf/ssl",

@@ -43,7 +43,14 @@ def test_the_other_layout_has_none_of_the_collections_defaults(layout):
     loaded = layout("other")
     assert loaded.renamed() == loaded.LAYOUT.names
     state_dirs = {host.state_dir or DEFAULTS["quorumshift_state_dir"] for host in loaded.HOSTS}
-    assert len(state_dirs) == 3 and {host.has_zookeeper for host in loaded.CONTROLLERS} == {True}
+    assert len(state_dirs) == 3 and len(loaded.CONTROLLERS) == 5 and len(loaded.ZOOKEEPERS) == 3
+
+
+def test_controllers_beside_brokers_are_on_their_hosts_with_an_id_of_their_own(layout):
+    loaded = layout("beside")
+    assert [host.container for host in loaded.CONTROLLERS] == [host.container for host in loaded.BROKERS]
+    assert len({host.node_id for host in loaded.LAYOUT.hosts}) == 6 and loaded.HOSTS == loaded.BROKERS
+    assert loaded.host_named("c2").octet == loaded.host_named("b2").octet
 
 
 def test_the_layout_of_confluents_packages_is_the_one_of_the_inventory_for_cp_ansible(layout):
