@@ -33,7 +33,7 @@ def groups(facts: Facts) -> Iterable[Finding]:
         if node.get("twice"):
             yield Finding(
                 f"{host} is in both groups, kafka_broker and kafka_controller",
-                "give each controller a host of its own: KIP-866 has no combined mode",
+                "give each controller a name of its own: it is another process. KIP-866 has no combined mode",
             )
     count = len(facts.controllers)
     if count and count % 2 == 0:

@@ -245,8 +245,8 @@ def _groups(given: Given, forward: bool, needs: Needs) -> Iterable[Problem]:
     both = sorted(set(given.brokers) & set(given.controllers))
     if both:
         yield Problem(
-            f"{format_names(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a host of its "
-            "own: KIP-866 has no combined mode."
+            f"{format_names(both)}: in both groups, {_BROKERS} and {_CONTROLLERS}. Give each controller a name of its "
+            "own: it is another process, on another host or on this one. KIP-866 has no combined mode."
         )
     odd = [host for host in given.hosts if re.search(r"[\s,;]", host)]
     if odd:
