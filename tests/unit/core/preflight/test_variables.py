@@ -310,7 +310,7 @@ CASES = [
         "quorumshift_zookeeper_config_file?",
     ),
     (inventory(kafka_broker=[]), "no host in the group kafka_broker", "-i"),
-    (inventory(kafka_controller=["b1"]), "b1: in both groups", "host of its own"),
+    (inventory(kafka_controller=["b1"]), "b1: in both groups", "name of its own"),
     (inventory(kafka_controller=[]), "no host in the group kafka_controller", "three hosts"),
     (
         inventory({"quorumshift_probe_host": variables.Unreadable("'vault_x' is undefined")}),
