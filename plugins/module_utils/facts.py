@@ -293,6 +293,7 @@ class NodeFacts(TypedDict, total=False):
     running_reason: str  # that of socket_wire.Unreachable, or `answer`
     metadata_version: int | None
     features: Features
+    lacking: list[str]  # requests of core.releases.oldest that a broker does not offer
 
 
 class LastStart(TypedDict):
