@@ -287,7 +287,7 @@ def test_plans_of_several_brokers_and_of_a_rack():
         assert bed.move(document=bed.info(add="3")["plan"])["done"] and 3 in used()
         # The whole rack leaves, and with it the second rack of each partition
         assert bed.move(document=bed.info(drain_racks=["r1"])["plan"])["done"] and used() == {1, 3}
-        assert "no rack" in bed.info(drain_racks=["r9"])["msg"]
+        assert "no live broker is in rack 'r9'" in bed.info(drain_racks=["r9"])["msg"]
 
 
 def test_reassignments_in_zookeeper_mode():

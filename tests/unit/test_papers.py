@@ -39,7 +39,10 @@ def test_every_row_of_each_paper_is_there():
         ({"verdict": "shown", "by": ["make unit"]}, "no test on real servers is named"),
         ({"verdict": "shown", "by": ["make everything"]}, "there is no target 'make everything'"),
         ({"verdict": "shown", "by": ["drill: rain"]}, "there is no drill 'drill: rain'"),
-        ({"verdict": "shown", "by": ["tests/integration/test_gone.py"]}, "tests/integration/test_gone.py does not exist"),
+        (
+            {"verdict": "shown", "by": ["tests/integration/test_gone.py"]},
+            "tests/integration/test_gone.py does not exist",
+        ),
         (
             {"verdict": "shown", "by": ["tests/integration/test_admission.py::test_gone"]},
             "tests/integration/test_admission.py has no function test_gone",
