@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
 from quorumshift_spark import excuses, result, rules
 
+from tools import papers
 from tools.yaml_files import parse_yaml, read_yaml
 
 DOCS = ROOT / "docs"
@@ -171,6 +172,9 @@ REGIONS = {
     "modules": lambda: modules_table(internal=False),
     "internal modules": lambda: modules_table(internal=True),
     "levels": levels_table,
+    "papers": papers.rows_tables,
+    "papers in numbers": papers.counts_table,
+    "papers not shown": papers.open_rows_table,
     "invariants": invariants_table,
     "verification rules": verification_rules,
     "verification excuses": verification_excuses,

@@ -9,7 +9,7 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
-KEPT = ("counted", "damage", "differences", "moved", "unseen", "records")
+KEPT = ("counted", "damage", "differences", "moved", "unseen", "records", "took_s")
 
 
 class ActionModule(QuorumshiftAction):
@@ -24,6 +24,8 @@ class ActionModule(QuorumshiftAction):
             expected = (args.get("before") or {}).get("records", {})
             counted = (f"{name} {result['records'].get(name, 0)}" for name in expected)
             self.say(f"copied: {', '.join(counted) or 'nothing'}")
+            if result.get("took_s") is not None:
+                self.say(f"the initial copy took {result['took_s']:g} s, in which no leader was elected")
             for text in result["moved"]:
                 self.say(f"changed meanwhile: {text}")
         return result

@@ -74,7 +74,8 @@ class ActionModule(QuorumshiftAction):
         other = run_lock.status_line(newest) if newest and newest["run"] != self.session["run"] else None
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = job_stats.command(result["next"], result["token"])
-        lines = before + screen.render(result, passed, command, other, doubts, self._reassignments())
+        metadata = screen.metadata_lines(facts, result["phase"])
+        lines = before + screen.render(result, passed, command, other, doubts, self._reassignments(), metadata)
         lines += [
             f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
         ]

@@ -113,7 +113,7 @@ class MetadataLog(TypedDict, total=False):
     `last_change_offset`: of the last record that is no NoOp; None for an empty log. `zk_migration_state`: KIP-866's
     name of it, None without such a record. `client_metrics`: {name: [key]} of KIP-714's configs.
     `scram_losses`: {restart: what this node loses when it loads the log, new: what a broker without a log does}, each
-    as scram_loading.losses.
+    as scram_loading.losses. `checkpoint`: the newest one, its offset, epoch, bytes, and time by the host's clock.
     `zk_migration_transactions`: metadata_log.Transaction as a dict, of those of the initial copy.
     """
 
@@ -293,6 +293,7 @@ class NodeFacts(TypedDict, total=False):
     running_reason: str  # that of socket_wire.Unreachable, or `answer`
     metadata_version: int | None
     features: Features
+    lacking: list[str]  # requests of core.releases.oldest that a broker does not offer
 
 
 class LastStart(TypedDict):

@@ -73,6 +73,11 @@ moved:
   type: list
   elements: str
   returned: with O(state=compared)
+took_s:
+  description: How many seconds the copy took by the metadata log. No leader is elected meanwhile.
+  type: float
+  returned: with O(state=compared), where the log has both ends of the copy
+  sample: 0.412
 unseen:
   description:
     - Why the metadata logs do not show whether the initial copy is complete, or whether there was one; null if they do.

@@ -20,7 +20,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import initial_copy
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import initial_copy, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import sizes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import (
     metadata_image,
     metadata_log,
@@ -179,6 +181,8 @@ def test_the_initial_copy_has_the_records_that_kafka_logs(cluster):
     (copy,) = summary(cluster, with_history=True)["zk_migration_transactions"]
     assert copy["outcome"] == "committed"
     assert copy["begin_offset"] < copy["end_offset"]
+    took = re.search(r"records were generated in (\d+) ms", cluster.controller.log.read_text())
+    assert 0 <= copy["end_ms"] - copy["begin_ms"] <= int(took[1]) + 100, took
     assert {name: copy["records"][name] for name in kafkas} == kafkas
     assert now["brokers"]["1"]["is_migrating_zk_broker"] is True
     assert now["brokers"]["1"]["rack"] == "r1"
@@ -241,6 +245,24 @@ def test_a_rolling_log_is_read_without_errors(cluster):
     assert failures == []
     assert ends == sorted(ends) and len(ends) > 3
     assert len({checkpoint for _end, checkpoint in ends}) > 2
+
+
+def test_status_counts_registered_brokers_and_shows_the_newest_snapshot(cluster):
+    def read():
+        now, snapshots = summary(cluster), Path(cluster.directory).glob("*.checkpoint")
+        name, stat = max((path.name, path.stat()) for path in snapshots)
+        return (now, stat) if name.startswith(f"{now['checkpoint']['offset']:020}-") else None
+
+    now, stat = servers.wait_for(read, SECONDS, "a reading during which Kafka writes no snapshot")
+    nodes = {
+        "b1": {"role": "broker", "node_id": cluster.broker.node_id},
+        "b9": {"role": "broker", "node_id": 9},
+        "c1": {"role": "controller", "time": stat.st_mtime + 61, "metadata_log": now},
+    }
+    assert screen.metadata_lines({"nodes": nodes}, phase.HYBRID) == [
+        "registered in the quorum: 1 of 2 brokers, not b9",
+        f"snapshots of the metadata log: c1 1 min 1 s old, {sizes.format_bytes(stat.st_size)}",
+    ]
 
 
 def test_counts_agree_with_clients_metadata(cluster):

@@ -272,6 +272,24 @@ def test_what_happens_to_a_move_from_outside():
         )
 
 
+def test_plans_of_several_brokers_and_of_a_rack():
+    with admin_bed.kraft("reassign-plans", 4) as (home, _controller, brokers):
+        bed = Bed(home, brokers)
+        fill(brokers[0], "orders", {0: [1, 2], 1: [3, 4], 2: [4, 1]}, 1)
+
+        def used():
+            return {broker for each in bed.admin().partitions.values() for broker in each["replicas"]}
+
+        # Racks are r2 for brokers 1 and 3, r1 for 2 and 4: each partition keeps both of them
+        plan = bed.info(drain=[3, 4])
+        assert plan["copies"]["replicas"] == 3 and plan["copies"]["bytes"] > 2 << 20, plan["copies"]
+        assert bed.move(document=plan["plan"])["done"] and used() == {1, 2}
+        assert bed.move(document=bed.info(add="3")["plan"])["done"] and 3 in used()
+        # The whole rack leaves, and with it the second rack of each partition
+        assert bed.move(document=bed.info(drain_racks=["r1"])["plan"])["done"] and used() == {1, 3}
+        assert "no live broker is in rack 'r9'" in bed.info(drain_racks=["r9"])["msg"]
+
+
 def test_reassignments_in_zookeeper_mode():
     with admin_bed.zookeeper("zk-reassign", 2) as (home, connect, brokers):
         bed = Bed(home, brokers, zookeeper_connect=connect)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import shutil
 import subprocess
@@ -112,6 +113,24 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
         assert done["needed"] == "" and done["metadata_version"] == 0, done
         assert "group.version 1 is finalized" in plan("binaries", "3.9.2", nodes(), [broker])["msg"]
         assert "metadata.version is 4.1-IV1, and Kafka 3.9.2" in plan("binaries", "3.9.2", nodes(), [broker])["msg"]
+
+
+def test_a_level_that_kafka_4_no_longer_supports_is_refused_before_a_node_changes(tmp_path):
+    with servers.workdir("upgrade-old-level") as home, contextlib.ExitStack() as stack:
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters, release="3.3-IV2"))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        admin_bed.ready([broker])
+        nodes = {"b1": facts(broker, "broker", tmp_path), "c1": facts(controller, "controller", tmp_path)}
+        nodes["b1"]["file"]["properties"]["advertised.listeners"] = f"PLAINTEXT://{broker.address}"
+        refused = plan("binaries", "4.1.1", nodes, [broker])
+        assert refused["failed"] and "3.3-IV2" in refused["msg"] and "3.3-IV3" in refused["msg"], refused
+        # What the message advises, and the same once more
+        at = {"bootstrap_servers": [str(broker.address)]}
+        assert admin_bed.run("kafka_features", **at, features={"metadata.version": "3.9"})["changed"]
+        up = plan("binaries", "4.1.1", nodes, [broker])
+        assert up.get("order") == ["upgrade_controller", "upgrade_broker"], up
 
 
 def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(tmp_path):

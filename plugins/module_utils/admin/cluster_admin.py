@@ -15,6 +15,7 @@ import time
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.admin_requests import Partition
@@ -290,6 +291,10 @@ class ClusterAdmin:
 
     def _send(self, address: HostPort, request: Request, body: bytes, largest: int = 16 << 20) -> bytes:
         with KafkaConnection(address, self._client, self._timeout) as connection:
+            offered = connection.api_versions().api_keys
+            refused = oldest.refusal_of_broker(offered) if request.api_key in offered else None
+            if refused:
+                raise ProtocolError(address, refused)
             return connection.request(
                 request.api_key, request.version, body, request.name, max(self._timeout, _CHANGE_S), largest
             )

@@ -79,9 +79,14 @@ def test_the_counts_of_the_initial_copy_are_kept_also_when_it_fails(harness):
 
 
 def test_the_compared_copy_is_shown(harness):
-    result = {"damage": [], "differences": [], "moved": ["1 topic"], "records": {"TOPIC_RECORD": 3}}
+    result = {"damage": [], "differences": [], "moved": ["1 topic"], "records": {"TOPIC_RECORD": 3}, "took_s": 0.4}
     harness.run("initial_copy", {"state": "compared", "before": {"records": {"TOPIC_RECORD": 3}}}, result)
-    assert harness.printed == ["    copied: TOPIC_RECORD 3", "    changed meanwhile: 1 topic"]
+    assert harness.printed == [
+        "    copied: TOPIC_RECORD 3",
+        "    the initial copy took 0.4 s, in which no leader was elected",
+        "    changed meanwhile: 1 topic",
+    ]
+    assert json.loads(harness.artifacts.read("copy-compared.json"))["took_s"] == 0.4
 
 
 FINDINGS = [

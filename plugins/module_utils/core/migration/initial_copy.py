@@ -38,13 +38,15 @@ REMOVED_BY = {
 class InitialCopy(NamedTuple):
     """`damage`: the initial copy was skipped, and what ZooKeeper lost: stop the controllers. `differences`: counts that
     do not match. `moved`: what changed meanwhile. `unseen`: why the logs do not show whether the copy is complete, or
-    whether there was one; None where they do."""
+    whether there was one; None where they do. `took_s`: how long the copy took by the log, None where that is not there;
+    no leader was elected meanwhile."""
 
     damage: list[str]
     differences: list[str]
     moved: list[str]
     records: dict[str, int]
     unseen: str | None = None
+    took_s: float | None = None
 
 
 def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]) -> InitialCopy:
@@ -111,12 +113,18 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
     ]
     lost = _find_unproven(before, after, missing, records, later)
     if not lost:
-        return InitialCopy([], differences, moved, records)
+        return InitialCopy([], differences, moved, records, None, _measure(committed[-1]))
     text = (
         f"ZooKeeper had more before the initial copy: {'; '.join(lost)}. No record of the metadata log removed it, so "
         "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks (QS-COPY-006)"
     )
-    return InitialCopy([], differences, moved, records, text)
+    return InitialCopy([], differences, moved, records, text, _measure(committed[-1]))
+
+
+def _measure(transaction: Mapping) -> float | None:
+    """Return how many seconds a transaction took, by the clock of the controller that wrote its markers."""
+    begin, end = transaction.get("begin_ms"), transaction.get("end_ms")
+    return None if begin is None or end is None or end < begin else round((end - begin) / 1000, 3)
 
 
 def _find_unproven(

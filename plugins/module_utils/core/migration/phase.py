@@ -132,6 +132,9 @@ def _restoring(restore: RunLock) -> Block:
     )
 
 
+_FIRST_WITH_MIGRATIONS = 8  # MetadataVersion.IBP_3_4_IV0 (isMigrationSupported)
+
+
 class _Seen:
     """The facts, reduced to what the rules use."""
 
@@ -155,9 +158,14 @@ class _Seen:
         self.migration_malformed = migration.get("malformed")
         self.offset = migration.get("kraft_metadata_offset") if migration.get("exists") else None
 
-    def has_kafka_4(self) -> bool:
-        """Return whether a controller runs Kafka 4 or later, which knows no migration and drops its state from the
-        log with its next checkpoint."""
+    def knows_no_migration(self) -> bool:
+        """Return whether the log cannot have a state of a migration.
+
+        A metadata.version below 3.4-IV0 has no record of it, and Kafka lowers none across it. A controller of Kafka 4
+        or later drops the state from the log with its next checkpoint.
+        """
+        if (self.log.get("metadata_version") or _FIRST_WITH_MIGRATIONS) < _FIRST_WITH_MIGRATIONS:
+            return True
         found = [releases.parse_release(node.get("version") or "") for node in self.controllers.values()]
         return any(release is not None and release > releases.WANTED for release in found)
 
@@ -177,7 +185,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     modes = {assumed if host in seen.modeless else mode for host, mode in seen.modes.items()}
     if not modes:
         return UNKNOWN, "the inventory's group kafka_broker is empty (QS-PHASE-001)"
-    if modes == {"kraft"} and (seen.state == "NONE" or (seen.state is None and seen.has_kafka_4())):
+    if modes == {"kraft"} and (seen.state == "NONE" or (seen.state is None and seen.knows_no_migration())):
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
         return _detect_under_final(seen, modes)

@@ -11,6 +11,7 @@ from typing import Collection, Iterable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import cluster_health, gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, Partitions
 
@@ -26,7 +27,7 @@ def refusal(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTAR
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]
         return f"The phase is {detected.phase}: {'. '.join(reasons) or 'see quorumshift.kafka.status'} (QS-PHASE-001)"
     if detected.phase in gates.PLAIN_PHASES:
-        return None
+        return oldest.refusal(facts["nodes"])
     return (
         f"The phase is {detected.phase}: a migration is under way. {what} needs one of "
         f"{', '.join(gates.PLAIN_PHASES)}. Finish the migration with quorumshift.kafka.migrate, or take it back with "

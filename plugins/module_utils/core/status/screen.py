@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import feature_screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice, durations
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice, durations, sizes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import ClusterFacts, NodeFacts, RunLock
 
 
@@ -70,6 +70,7 @@ def find_given_again(playbook: str | None, newest: RunLock | None, alive: bool |
     return newest.get("given") or {}
 
 
+_JOINING = (phase.CONTROLLERS_READY, phase.BROKERS_JOINING, phase.COPYING, phase.HYBRID)
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # in later phases /migration does not move
 _WATCH = (
     "under-replicated and offline partitions stay at 0; clients see no new errors and no higher latency",
@@ -157,6 +158,28 @@ def node_lines(facts: ClusterFacts) -> dict[str, dict]:
     return lines
 
 
+def metadata_lines(facts: ClusterFacts, phase_now: str) -> list[str]:
+    """Return which brokers the quorum knows while they join, and how old and large each controller's newest snapshot of
+    the metadata log is. Kafka writes one each hour (metadata.log.max.snapshot.interval.ms), or after 20 MiB."""
+    lines = []
+    if phase_now in _JOINING:
+        known = phase.registrations(facts)
+        brokers = {host: node for host, node in sorted(facts["nodes"].items()) if node["role"] == "broker"}
+        absent = [host for host, node in brokers.items() if str(node.get("node_id")) not in known]
+        of_those = f", not {advice.format_names(absent)}" if absent else ""
+        lines.append(f"registered in the quorum: {len(brokers) - len(absent)} of {len(brokers)} brokers{of_those}")
+    seen = []
+    for host, node in sorted(phase.controllers(facts).items()):
+        log = node.get("metadata_log") or {}
+        newest = log.get("checkpoint") or {}
+        if "bytes" in newest and "time" in node:
+            age = durations.format_duration(max(0, node["time"] - newest["time"]))
+            seen.append(f"{host} {age} old, {sizes.format_bytes(newest['bytes'])}")
+        elif "checkpoint" in log and not newest:
+            seen.append(f"{host} none yet")
+    return lines + ([f"snapshots of the metadata log: {'; '.join(seen)}"] if seen else [])
+
+
 def _state(node: NodeFacts, registration: Mapping | None) -> str:
     if not node.get("running"):
         return "offline"
@@ -190,12 +213,13 @@ def render(
     run: str | None = None,
     doubts: Sequence[str] = (),
     reassignments: str | None = None,
+    metadata: Sequence[str] = (),
 ) -> list[str]:
     """Return the screen of `status` as lines.
 
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: the next command;
     `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals;
-    `reassignments`: the line about these.
+    `reassignments`: the line about these; `metadata`: metadata_lines.
     """
     phases = "  ".join(f"[{name}]" if name == state["phase"] else name for name in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {phases}", ""]
@@ -221,7 +245,7 @@ def render(
     else:
         reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
         lines += ["", f"  quorum: {reason}"]
-    lines += [f"  {line}" for line in feature_screen.lines(state["features"])]
+    lines += [f"  {line}" for line in (*metadata, *feature_screen.lines(state["features"]))]
     lines += [f"  {reassignments}"] if reassignments else []
     mirrored = state["mirrored_offset"]
     if state["phase"] in _MIRRORING and mirrored is not None and mirrored >= 0 and quorum.get("reached"):

@@ -112,7 +112,7 @@ class Transaction(NamedTuple):
     `outcome` is one of COMMITTED, ABORTED, OPEN. `records` counts the records between the markers by type name. A
     controller continues to write NoOps and registrations inside the transaction of a ZooKeeper migration
     (QuorumController, RUNS_IN_PREMIGRATION); they are counted too and share its outcome. `later` counts the records
-    after it, up to the next transaction.
+    after it, up to the next transaction. `begin_ms`, `end_ms`: the times of both markers by the controller's clock.
     """
 
     name: str | None
@@ -121,6 +121,8 @@ class Transaction(NamedTuple):
     outcome: str
     records: dict[str, int]
     later: dict[str, int]
+    begin_ms: int | None = None
+    end_ms: int | None = None
 
 
 class Extent(NamedTuple):
@@ -348,11 +350,11 @@ def scan_log(
         if batch.is_control or not (counts or _MARKER_FRAME.search(batch.records)):
             continue
         records = decode_batch(batch, path, log.start_offset, high, _NAMING, later=later)
-        for offset, _time, api_key, _version, fields in records:
+        for offset, time_ms, api_key, _version, fields in records:
             changed = changed if api_key == _NO_OP else offset
             if api_key in MARKERS:
                 _follow(transactions, outside)
-                inside, outside = _step(log, transactions, inside, api_key, offset, fields, path), {}
+                inside, outside = _step(log, transactions, inside, api_key, (offset, time_ms), fields, path), {}
             else:
                 numbers = outside if inside is None else inside
                 numbers[api_key] = numbers.get(api_key, 0) + 1
@@ -365,23 +367,26 @@ def scan_log(
     return Extent(end, epoch, timestamp, changed, transactions)
 
 
-def _step(log, transactions, inside, api_key, offset, fields, path):
-    """Process a marker and return the counts of the transaction that is open after it, None if none is."""
+def _step(log, transactions, inside, api_key, at, fields, path):
+    """Process a marker `at` its (offset, time) and return the counts of the transaction that is open after it, None if
+    none is."""
+    offset, time_ms = at
     if api_key == _BEGIN:
         if inside is not None:
             outer = transactions[-1].begin_offset
             raise BrokenTransaction(f"begin at offset {offset} inside the transaction of offset {outer}", path)
-        transactions.append(Transaction(fields["name"], offset, None, OPEN, {}, {}))
+        transactions.append(Transaction(fields["name"], offset, None, OPEN, {}, {}, time_ms))
         return {}
     if inside is not None:
-        _close(transactions, inside, offset, _OUTCOMES[api_key])
+        _close(transactions, inside, offset, _OUTCOMES[api_key], time_ms)
     elif log.checkpoint or not log.start_offset:  # else the oldest segment begins inside a transaction
         raise BrokenTransaction(f"{RECORDS[api_key].name} at offset {offset} without a begin", path)
     return None
 
 
-def _close(transactions, counts, offset, outcome):
-    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_name_counts(counts))
+def _close(transactions, counts, offset, outcome, time_ms=None):
+    closed = {"end_offset": offset, "outcome": outcome, "records": _name_counts(counts), "end_ms": time_ms}
+    transactions[-1] = transactions[-1]._replace(**closed)
 
 
 def _follow(transactions, counts):

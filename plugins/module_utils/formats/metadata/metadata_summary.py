@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import MetadataLog
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import scram_loading
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata.metadata_image import (
@@ -40,6 +42,7 @@ def summarise(
         # a node of a later Kafka is described as far as its records are known
         extent = scan_log(log, end_offset, check_crc, later=True)
         image = Image.from_records(log_records(log, extent, CLUSTER_TYPES, check_crc, later=True))
+        checkpoint = _describe_checkpoint(log)
         losses = scram_loading.losses(log, extent.end_offset) if with_history else {}
     complete, losses_from_start = _complete(directory, extent, check_crc) if with_history else (extent, {})
     segments = log.files.segments
@@ -53,7 +56,7 @@ def summarise(
         "last_epoch": extent.last_epoch,
         "last_no_op_or_any_timestamp_ms": extent.last_timestamp,
         "last_change_offset": _last_change(complete, log.checkpoint),
-        "checkpoint": {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch} if log.checkpoint else None,
+        "checkpoint": checkpoint,
         "zk_migration_state": state,
         "zk_migration_state_offset": state_offset,
         "metadata_version": features.get(METADATA_VERSION),
@@ -69,6 +72,15 @@ def summarise(
             if transaction.name == ZK_MIGRATION_TRANSACTION
         ],
     }
+
+
+def _describe_checkpoint(log):
+    """Return the newest checkpoint with its size and time, None without one. A log that has none loads whole."""
+    if not log.checkpoint:
+        return None
+    stat = os.fstat(log.checkpoint_file.fileno())
+    found = {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch}
+    return {**found, "bytes": stat.st_size, "time": stat.st_mtime}
 
 
 def _complete(directory, extent, check_crc):

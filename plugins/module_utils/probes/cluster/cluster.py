@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import kraft_config, node_mode
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
     ClusterFacts,
     NodeFacts,
@@ -177,6 +178,8 @@ def _node(given: NodeFacts, connections: Connections) -> NodeFacts:
     try:
         answer = kafka_wire.api_versions(parse_host_port(node["address"]), security, connections.timeout)
         node["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
+        if node["role"] == "broker":
+            node["lacking"] = oldest.find_lacking(answer.api_keys)
         node["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
         node["features"] = {
             "supported": {name: list(levels) for name, levels in sorted(answer.supported_features.items())},

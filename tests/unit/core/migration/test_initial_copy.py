@@ -219,3 +219,12 @@ def test_a_kind_that_was_not_copied_is_a_difference(seen):
     del seen["transactions"][-1]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
     held = seen["before"]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
     assert detect(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper had {held} (QS-COPY-003)"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "took"), [(1_000, 1_412, 0.412), (1_000, 1_000, 0), (2, 1, None), (None, 1, None), (1, None, None)]
+)
+def test_how_long_the_copy_took(seen, begin, end, took):
+    for each in seen["transactions"]:
+        each.update(begin_ms=begin, end_ms=end)
+    assert detect(seen).took_s == took

@@ -605,3 +605,17 @@ def test_a_cluster_of_kafka_4_whose_log_lost_the_migrations_state_has_a_phase():
     assert phase.detect(facts).phase == phase.UNKNOWN
     next(node for node in facts["nodes"].values() if node["role"] == "controller")["version"] = "4.1.1"
     assert phase.detect(facts).phase == phase.KRAFT_NATIVE
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(1, "kraft_native"), (7, "kraft_native"), (8, "unknown"), (None, "unknown")]
+)
+def test_a_cluster_below_the_first_level_with_migrations_never_had_one(level, expected):
+    facts = recorded.facts("kraft_native")
+    for node in facts["nodes"].values():
+        if node.get("metadata_log"):
+            node["metadata_log"].update(zk_migration_state=None, metadata_version=level)
+    assert phase.detect(facts).phase == expected
+    broker = next(node for node in facts["nodes"].values() if node["role"] == "broker")
+    broker.update(running="zk", next="zk")
+    assert phase.detect(facts).phase == "unknown"

@@ -100,6 +100,32 @@ def test_state_of_a_node(name, host, expected):
     assert screen.node_lines(recorded.facts(name))[host]["state"] == expected
 
 
+def test_brokers_that_join_are_counted_and_the_others_named():
+    facts = recorded.facts("brokers_joining_1")
+    for node in phase.controllers(facts).values():
+        node["metadata_log"]["brokers"] = {"1": {}}
+    counted = [line for line in screen.metadata_lines(facts, phase.BROKERS_JOINING) if "registered" in line]
+    assert counted == ["registered in the quorum: 1 of 3 brokers, not b2, b3"]
+    for node in phase.controllers(facts).values():
+        node["metadata_log"]["brokers"] = {"1": {}, "2": {}, "5": {}}
+    assert "registered in the quorum: 3 of 3 brokers" in screen.metadata_lines(facts, phase.HYBRID)
+    for other in ("zk", "dual_write", "finalized", "reverting"):
+        assert not any("registered" in line for line in screen.metadata_lines(facts, other))
+
+
+def test_age_and_size_of_the_newest_snapshots():
+    facts = recorded.facts("finalized")
+    for host, checkpoint in (("c1", {"bytes": 40_000, "time": 1_000.0}), ("c2", None), ("c3", {"offset": 7})):
+        facts["nodes"][host]["metadata_log"]["checkpoint"] = checkpoint
+        facts["nodes"][host]["time"] = 1_725.0  # by the host's own clock
+    assert screen.metadata_lines(facts, "finalized") == [
+        "snapshots of the metadata log: c1 12 min 5 s old, 39.1 KiB; c2 none yet"
+    ]
+    facts["nodes"]["c1"]["metadata_log"] = {"error": "gone"}
+    facts["nodes"]["c2"] = {"role": "controller", "reached": False}
+    assert screen.metadata_lines(facts, "finalized") == []
+
+
 @pytest.mark.parametrize(
     ("change", "expected"), [({"fenced": True}, "fenced"), ({"in_controlled_shutdown": True}, "stopping")]
 )

@@ -235,7 +235,9 @@ def test_committed_transaction(write):
     directory = write({segment(0): [made.batch(0, values)]})
     assert offsets(directory) == [0, 2, 3, 5]
     assert scan(directory).transactions == [
-        metadata_log.Transaction("ZK Migration", 1, 4, "committed", {"TOPIC_RECORD": 2}, {"TOPIC_RECORD": 1})
+        metadata_log.Transaction(
+            "ZK Migration", 1, 4, "committed", {"TOPIC_RECORD": 2}, {"TOPIC_RECORD": 1}, 1000, 1000
+        )
     ]
 
 
@@ -280,7 +282,7 @@ def test_records_of_an_aborted_transaction_are_dropped(write):
     directory = write({segment(0): [begun, elected, aborted]})
     assert offsets(directory) == [0, 6]
     assert scan(directory).transactions == [
-        metadata_log.Transaction("ZK Migration", 1, 5, "aborted", {"TOPIC_RECORD": 2}, {"TOPIC_RECORD": 1})
+        metadata_log.Transaction("ZK Migration", 1, 5, "aborted", {"TOPIC_RECORD": 2}, {"TOPIC_RECORD": 1}, 1000, 1000)
     ]
 
 
@@ -290,7 +292,9 @@ def test_records_of_an_open_transaction_are_dropped_and_an_election_does_not_clo
     directory = write({segment(0): [begun, elected, made.batch(4, [made.topic("c", 3)], epoch=2)]})
     extent = scan(directory)
     assert offsets(directory) == [0]
-    assert extent.transactions == [metadata_log.Transaction("ZK Migration", 1, None, "open", {"TOPIC_RECORD": 2}, {})]
+    assert extent.transactions == [
+        metadata_log.Transaction("ZK Migration", 1, None, "open", {"TOPIC_RECORD": 2}, {}, 1000)
+    ]
     assert (extent.end_offset, extent.last_epoch) == (5, 2)
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -101,7 +102,11 @@ def test_kafkas_checkpoints_agree_with_the_log_before_them(recorded, tmp_path):
     for checkpoint in checkpoints:
         kafkas = metadata_summary.summarise(str(recorded), checkpoint.offset)
         ours = metadata_summary.summarise(str(bare), checkpoint.offset)
-        assert kafkas["checkpoint"] == {"offset": checkpoint.offset, "epoch": checkpoint.epoch}
+        stat = os.stat(checkpoint.path)
+        assert kafkas["checkpoint"] == {
+            **{"offset": checkpoint.offset, "epoch": checkpoint.epoch},
+            **{"bytes": stat.st_size, "time": stat.st_mtime},
+        }
         assert ours["checkpoint"] is None and ours["zk_migration_state_offset"] is not None
         assert {key: kafkas[key] for key in STATE} == {key: ours[key] for key in STATE}
         assert contents(image(recorded, checkpoint.offset)) == contents(image(bare, checkpoint.offset))
