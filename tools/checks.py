@@ -181,6 +181,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         _beside("ruff check", tool("ruff", "check", "."), SILENT_S),
         _beside("ruff format", tool("ruff", "format", "--check", "."), SILENT_S),
     ),
+    "docs": (Step("site", script("site"), 1800),),
     "sanity": (Step("ansible-test sanity", script("sanity"), 2400),),
     "unit": (
         # loadfile: what a file's tests share is made once

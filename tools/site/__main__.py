@@ -4,7 +4,8 @@
 """Build the docs site in build/docs/html: ``python -m tools.site``, or ``make docs``.
 
 1. Prepare an environment of its own, .build/site, from tools/site/requirements.txt.
-2. Collect the Markdown pages of the checkout, with their links changed, and what antsibull-docs writes of modules, roles and plugins.
+2. Collect the Markdown pages of the checkout, with their links changed, and what antsibull-docs writes of modules,
+   roles and plugins.
 3. Build them with Sphinx. A warning is an error.
 4. Write llms.txt, and each page as Markdown beside it.
 5. Check every link, and that no page loads anything from another host.
@@ -95,18 +96,24 @@ def _with_contents(name: str, text: str, texts: dict[str, str]) -> str:
     if folder == "messages" and file != "index.md":
         return f"---\norphan: true\n---\n{text}"  # 260 pages: the index lists them
     if name == "index.md":
-        return text + "".join(_toctree(heading, _listed(text, heading, texts)) for heading in CONTENTS) + _toctree(
-            "Reference", ["start.md", f"{REFERENCE}/index", "roles/index.md"]
+        return (
+            text
+            + "".join(_toctree(heading, _listed(text, heading, texts)) for heading in CONTENTS)
+            + _toctree("Reference", ["start.md", f"{REFERENCE}/index", "roles/index.md"])
         )
     if file == "index.md" and folder != "messages":
-        return text + _toctree("", sorted(Path(other).name for other in texts if other.startswith(f"{folder}/") and other != name))
+        return text + _toctree(
+            "", sorted(Path(other).name for other in texts if other.startswith(f"{folder}/") and other != name)
+        )
     return text
 
 
 def _listed(text: str, heading: str, texts: dict[str, str]) -> list[str]:
     """Return the pages to which a section of the index links, each in the first section that has it."""
     earlier = {target for other in CONTENTS[: CONTENTS.index(heading)] for target in pages.sections(text)[other]}
-    own = [target for target in pages.sections(text)[heading] if target in texts and target not in earlier | {"index.md"}]
+    own = [
+        target for target in pages.sections(text)[heading] if target in texts and target not in earlier | {"index.md"}
+    ]
     return list(dict.fromkeys(own))
 
 
@@ -119,7 +126,9 @@ def write_roles(texts: dict[str, str]) -> None:
     roles = sorted(name for name in texts if name.startswith("roles/"))
     rows = [f"- [{pages.title(texts[name])}]({Path(name).name}): {pages.summary(texts[name])}" for name in roles]
     text = "# Roles\n\nThe roles of which the playbooks are made.\n\n" + "\n".join(rows) + "\n"
-    (SOURCE / "roles" / "index.md").write_text(text + _toctree("", [Path(name).name for name in roles]), encoding="utf-8")
+    (SOURCE / "roles" / "index.md").write_text(
+        text + _toctree("", [Path(name).name for name in roles]), encoding="utf-8"
+    )
 
 
 def build() -> None:
@@ -129,9 +138,33 @@ def build() -> None:
     write_roles(texts)
     (SOURCE / REFERENCE).mkdir()
     ansible = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"), "ANSIBLE_HOME": str(ROOT / ".build" / "ansible_home")}
-    call("antsibull-docs", "collection", "--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(SOURCE / REFERENCE), NAME, **ansible)
+    call(
+        "antsibull-docs",
+        "collection",
+        "--use-current",
+        "--squash-hierarchy",
+        "--fail-on-error",
+        "--dest-dir",
+        str(SOURCE / REFERENCE),
+        NAME,
+        **ansible,
+    )
     shutil.rmtree(SITE, ignore_errors=True)
-    call("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto", "-d", str(OUTPUT / "doctrees"), str(SOURCE), str(SITE), QUORUMSHIFT_VERSION=version)
+    call(
+        "sphinx-build",
+        "-b",
+        "html",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-j",
+        "auto",
+        "-d",
+        str(OUTPUT / "doctrees"),
+        str(SOURCE),
+        str(SITE),
+        QUORUMSHIFT_VERSION=version,
+    )
     llms.write(SITE, texts)
     wrong = list(links.check(SITE))
     if wrong:

@@ -1,20 +1,23 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which Markdown files of the checkout are pages of the site, and how their links change on the way. Pure but for reading files."""
+"""Which Markdown files of the checkout are pages of the site, and how their links change on the way."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from tools.checkout import ROOT
 
 REPOSITORY = "https://github.com/quorumshift/kafka/blob/main/"
-_OUTSIDE = {"README.md": "start.md", "CONTRIBUTING.md": "contributing.md", "canary_clients/README.md": "canary_clients.md"}
+_OUTSIDE = {
+    "README.md": "start.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "canary_clients/README.md": "canary_clients.md",
+}
 # Code as it is: nothing in it is a link
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r'(?P<before>\]\(|src=")(?P<target>[^)"\s]+)(?P<after>\)|")')
@@ -107,5 +110,7 @@ def sections(text: str) -> dict[str, list[str]]:
     """Return the targets of a page's links, by the heading of second level above them."""
     found: dict[str, list[str]] = {}
     for heading, body in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE):
-        found[heading] = [match["target"] for part, is_code in parts(body) if not is_code for match in _LINK.finditer(part)]
+        found[heading] = [
+            match["target"] for part, is_code in parts(body) if not is_code for match in _LINK.finditer(part)
+        ]
     return found
