@@ -24,7 +24,7 @@ model: setup ## 10,000 random histories of a migration through the gates: no wro
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
 test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, docs, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 docs: setup ## the docs site in build/docs/html: warnings are errors, links are checked
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports

@@ -307,6 +307,7 @@ LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
     *(
+        "docs",
         "sanity",
         "integration-long",
         "simulate",

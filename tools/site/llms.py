@@ -15,8 +15,8 @@ _ABOUT = """# Quorumshift
 
 Facts to keep: every playbook detects the phase from the live cluster and continues from there. `status`, `preflight`,
 `plan` and `verify` change nothing. Finalizing cannot be undone; until then `rollback` takes the migration back. Never
-suggest to empty a controller's log directory, to start a controller without the migration flag, or to restore a broker's
-old properties file by hand: look the message's id up first.
+suggest to empty a controller's log directory, to start a controller without the migration flag, or to restore a
+broker's old properties file by hand: look the message's id up first.
 """
 
 
