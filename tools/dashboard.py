@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check the Grafana dashboard against Grafana's own types: ``python -m tools.dashboard``. Needs npm.
 
-No server runs here. TypeScript compares each key and value of docs/monitoring/quorumshift.dashboard.json with the types of
-`@grafana/schema`: the dashboard, and the options of each kind of panel that the package describes. A key that is not known is
-an error. Exit code 1: Grafana would not take it.
+No server runs here. TypeScript compares each key and value of docs/monitoring/quorumshift.dashboard.json with the types
+of `@grafana/schema`: the dashboard, and the options of each kind of panel that the package describes. A key that is not
+known is an error. Exit code 1: Grafana would not take it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def main() -> int:
     program.write_text(source(json.loads(DASHBOARD.read_text(encoding="utf-8"))), encoding="utf-8")
     options = ("--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution", "nodenext")
     done = subprocess.run(["node_modules/.bin/tsc", *options, program.name], cwd=HOME, check=False)
-    print("the dashboard has Grafana's types" if done.returncode == 0 else "the dashboard is not as Grafana's types are")
+    print(
+        "the dashboard has Grafana's types" if done.returncode == 0 else "the dashboard is not as Grafana's types are"
+    )
     return 1 if done.returncode else 0
 
 

@@ -146,9 +146,7 @@ def prometheus(tmp_path_factory):
 
 def expressions() -> list[tuple[str, str]]:
     dashboard = json.loads((MONITORING / "quorumshift.dashboard.json").read_text(encoding="utf-8"))
-    return [
-        (panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())
-    ]
+    return [(panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())]
 
 
 @pytest.mark.parametrize(("title", "expression"), expressions())
