@@ -4,17 +4,20 @@
 """Restarts are paused and resumed from outside of the container in which a run is at work, on real servers.
 
 The run has a mount and a PID namespace of its own, as in an execution environment: it sees neither the hosts' files nor
-their processes. The modules of hosts enter the namespace of the hosts, as SSH would.
+their processes. Modules reach the hosts by a socket, in place of SSH.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import shlex
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -28,7 +31,47 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
 ]
 TOKEN_S = 60  # as long as a gate token counts
-NAMESPACES = (("mount", "mnt"), ("pid", "pid"))
+# The Python of a host, as Ansible starts it in the container: what runs is on the other side of the socket
+CLIENT = """#!{python}
+import json, os, socket, sys
+given = sys.stdin.read() if not sys.stdin.isatty() else ""
+with socket.socket(socket.AF_UNIX) as agent:
+    agent.connect({address!r})
+    agent.sendall(json.dumps([sys.argv[1:], given, os.getcwd()]).encode())
+    agent.shutdown(socket.SHUT_WR)
+    with agent.makefile() as stream:
+        code, output, errors = json.loads(stream.read())
+sys.stdout.write(output)
+sys.stderr.write(errors)
+sys.exit(code)
+"""
+
+
+class Agent(socketserver.ThreadingUnixStreamServer):
+    """The hosts: runs Python in their mount namespace for whoever connects."""
+
+    daemon_threads = True
+
+    def __init__(self, address, hosts_pid, path):
+        self.enter = ["nsenter", f"--mount=/proc/{hosts_pid}/ns/mnt", sys.executable]
+        self.environment = {**os.environ, "PATH": path}
+        super().__init__(address, _Request)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Request(socketserver.StreamRequestHandler):
+    def handle(self):
+        words, given, directory = json.loads(self.rfile.read())
+        done = subprocess.run(
+            [*self.server.enter, *words],
+            input=given,
+            cwd=directory,
+            env=self.server.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
 
 
 class Contained(ManagedRuns):
@@ -36,14 +79,10 @@ class Contained(ManagedRuns):
 
     def __init__(self, home, controllers, brokers, manager, hosts_pid):
         super().__init__(home, controllers, brokers, manager, "restart")
-        path = f"{manager.bin}:{os.environ['PATH']}"
-        self.outside = home / "proc"  # where nsenter finds the namespaces of the hosts
-        self.outside.mkdir()
-        namespaces = " ".join(f"--{kind}={self.outside}/{hosts_pid}/ns/{name}" for kind, name in NAMESPACES)
+        address = str(home / "agent")
+        self.agent = Agent(address, hosts_pid, f"{manager.bin}:{os.environ['PATH']}")
         enter = manager.bin / "python-on-the-host"
-        enter.write_text(
-            f'#!/bin/sh\nPATH={shlex.quote(path)}; export PATH\nexec nsenter {namespaces} {sys.executable} "$@"\n'
-        )
+        enter.write_text(CLIENT.format(python=sys.executable, address=address))
         enter.chmod(0o755)
         every = self.groups["all"]["vars"]
         every["ansible_pipelining"] = True
@@ -62,7 +101,7 @@ class Contained(ManagedRuns):
         contained = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]
         contained.append(f"{hidden} && exec {shlex.join(inner)}")
         return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", f"mount --rbind /proc {self.outside} && exec {shlex.join(contained)}"],
+            contained,
             cwd=ROOT,
             env={**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
@@ -100,7 +139,9 @@ def runs():
         hosts = subprocess.Popen(["unshare", "--mount", "sh", "-c", hold], stdout=subprocess.PIPE, text=True)
         stack.callback(lambda: (hosts.kill(), hosts.wait()))
         assert hosts.stdout.readline() == "ready\n"
-        yield Contained(home, [controller], brokers, manager, hosts.pid)
+        own = Contained(home, [controller], brokers, manager, hosts.pid)
+        stack.callback(own.agent.shutdown)
+        yield own
 
 
 def stops(runs):

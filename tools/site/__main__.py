@@ -26,7 +26,7 @@ from pathlib import Path
 import yaml
 
 from tools.checkout import ROOT, alone
-from tools.site import links, llms, pages
+from tools.site import ansible_labels, links, llms, pages
 
 HERE = ROOT / "tools" / "site"
 ENVIRONMENT = ROOT / ".build" / "site"
@@ -34,6 +34,14 @@ OUTPUT = ROOT / "build" / "docs"
 SOURCE, SITE = OUTPUT / "source", OUTPUT / "html"
 NAME = "quorumshift.kafka"
 REFERENCE = "collection"  # what antsibull-docs writes
+# It is on no Galaxy server: by default the pages would say so
+CONFIG = f"""collection_url = {{
+    {NAME}: "https://github.com/quorumshift/kafka",
+}}
+collection_install = {{
+    {NAME}: "ansible-galaxy collection install quorumshift-kafka-*.tar.gz",
+}}
+"""
 # Sections of the index whose links are the site's table of contents
 CONTENTS = ("Before", "While it runs", "Afterwards", "Why it can be trusted", "Another move", "For contributors")
 
@@ -72,6 +80,7 @@ def collect() -> dict[str, str]:
     (SOURCE / "_static").mkdir(parents=True)
     shutil.copy(HERE / "conf.py", SOURCE)
     shutil.copy(HERE / "static" / "site.css", SOURCE / "_static")
+    (SOURCE / "ansible.inv").write_bytes(ansible_labels.inventory())
     found, texts = pages.find(), {}
     for source, name in found.items():
         linked = pages.link(source, (ROOT / source).read_text(encoding="utf-8"), found)
@@ -118,7 +127,8 @@ def _listed(text: str, heading: str, texts: dict[str, str]) -> list[str]:
 
 
 def _toctree(caption: str, names: list[str]) -> str:
-    return "\n```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(names) + "\n```\n"
+    heading = f":caption: {caption}\n" if caption else ""
+    return "\n```{toctree}\n:hidden:\n" + heading + "\n" + "\n".join(names) + "\n```\n"
 
 
 def write_roles(texts: dict[str, str]) -> None:
@@ -138,8 +148,11 @@ def build() -> None:
     write_roles(texts)
     (SOURCE / REFERENCE).mkdir()
     ansible = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"), "ANSIBLE_HOME": str(ROOT / ".build" / "ansible_home")}
+    (OUTPUT / "antsibull-docs.cfg").write_text(CONFIG, encoding="utf-8")
     call(
         "antsibull-docs",
+        "--config-file",
+        str(OUTPUT / "antsibull-docs.cfg"),
         "collection",
         "--use-current",
         "--squash-hierarchy",

@@ -9,7 +9,9 @@ project = "Quorumshift"
 author = "Quorumshift contributors"
 release = version = os.environ["QUORUMSHIFT_VERSION"]
 language = "en"
-extensions = ["myst_parser", "sphinx_antsibull_ext"]
+extensions = ["myst_parser", "sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
+# Places in Ansible's own documentation, which is not read: tools/site/ansible_labels.py wrote them down
+intersphinx_mapping = {"ansible": ("https://docs.ansible.com/ansible/latest/", "ansible.inv")}
 myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
 # Messages begin with a quotation, and headings of an entry may skip a level
