@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Record the operator's screen for docs/recordings: ``python -m tests.integration.recordings [NAME ...]``. Needs root.
+"""Record the operator's screen for docs/recordings, as root:
+``PYTHONPATH=.build .venv/bin/python -m tests.integration.recordings [NAME ...]``.
 
 Each is a real playbook over real Kafka servers that this program starts, in a terminal of its own. Nothing in it is
 written by hand but the line with the command. The run's directory, /srv/kafka-prod, exists in its namespace alone.
