@@ -22,7 +22,7 @@ HOME = ROOT / ".build" / "grafana"
 PACKAGES = ("@grafana/schema@13.2.3", "typescript@5.9.3")
 # Without types in the package: what Grafana makes of their options is not checked
 UNTYPED = frozenset({"alertlist"})
-# JSON has no enums: each is the text or number that stands for it
+# JSON has no enums: each is a text or a number
 PLAIN = """
 type Plain<T> = T extends string ? `${T}`
   : T extends number ? (`${T}` extends `${infer N extends number}` ? N : T)

@@ -94,9 +94,9 @@ class ActionModule(QuorumshiftAction):
         while result.get("outcome") == "paused":
             paused, waited_s = result["paused"], time.monotonic() - began
             why = f": {paused['why']}" if paused["why"] else ""
-            told = f"{self.host}: restarts are paused by {paused['path']} on this host{why}"
+            shown = f"{self.host}: restarts are paused by {paused['path']} on this host{why}"
             if not noted:
-                self.say(f"{told}. To go on: run quorumshift.kafka.resume, or remove that file")
+                self.say(f"{shown}. To go on: run quorumshift.kafka.resume, or remove that file")
                 self.artifacts().note("event", "paused", host=self.host, **paused)
                 noted = True
             limit_s = float(self.variable("restart_pause_timeout_s") or PAUSE_LIMIT_S)
@@ -104,10 +104,10 @@ class ActionModule(QuorumshiftAction):
                 return {
                     "failed": True,
                     "changed": False,
-                    "msg": f"{told}, for longer than restart_pause_timeout_s, {limit_s:g} s. No further node is "
+                    "msg": f"{shown}, for longer than restart_pause_timeout_s, {limit_s:g} s. No further node is "
                     "stopped. To go on: run quorumshift.kafka.resume, then this command again (QS-RESTART-019)",
                 }
-            self.say_wait(f"{told} ({waited_s:.0f} s)")
+            self.say_wait(f"{shown} ({waited_s:.0f} s)")
             result = self.module({**args, "pause_wait_s": STILL_S})
         if noted:
             self.artifacts().note("event", "resumed", host=self.host, waited_s=round(time.monotonic() - began, 1))

@@ -48,7 +48,7 @@ sys.exit(code)
 
 
 class Agent(socketserver.ThreadingUnixStreamServer):
-    """The hosts: runs Python in their mount namespace for whoever connects."""
+    """The hosts: runs Python in their mount namespace for each connection."""
 
     daemon_threads = True
 

@@ -33,7 +33,7 @@ QUESTIONS = {
     "Clients log that their topic does not exist": r"topic\.metadata\.propagation\.max\.ms=1000",
     "ZooKeeper is down, all brokers are in KRaft mode": r"they serve as before",
     "The disk of a controller is lost": r"quorumshift_format_token=TOKEN",
-    "Can we go back to ZooKeeper?": r"quorumshift_rollback_to=zk",
+    "Can we still go back, and how?": r"quorumshift_rollback_to=zk",
 }
 _COMMON = {
     "a",

@@ -4,7 +4,8 @@
 """The pause of restarts on a host: while `<state_dir>/pause` exists, no restart of a node of this host begins.
 
 The file is on the host, not on the control node: it is the same for a run in a container, on another control node, or
-by another user. Its first line says why. `touch` is enough, since at night nobody wants to know a cluster's id.
+by another user. Its first line says why. `touch` is enough: its path has no
+cluster's id.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ def test_a_pause_is_waited_for_and_journalled(broker):
     result = broker.run("node_restart", {"kind": "kraft"}, *results, host="b1")
     assert result["outcome"] == "done"
     assert [call.get("pause_wait_s") for call in broker.asked] == [None, 10.0, 10.0, None]
-    told = "b1: restarts are paused by /state/pause on this host: disk alert"
-    assert broker.printed[0] == f"    {told}. To go on: run quorumshift.kafka.resume, or remove that file"
+    shown = "b1: restarts are paused by /state/pause on this host: disk alert"
+    assert broker.printed[0] == f"    {shown}. To go on: run quorumshift.kafka.resume, or remove that file"
     names = [event["name"] for event in broker.events()]
     assert names == ["paused", "resumed", "restart begun", "kraft"]
 
