@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) -m tests.system.testbed
-CHECKS := lint sanity unit integration integration-long spark spark-standalone build cores cores-quick molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
+CHECKS := lint docs sanity unit integration integration-long spark spark-standalone build cores cores-quick molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -24,8 +24,9 @@ model: setup ## 10,000 random histories of a migration through the gates: no wro
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
 test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, docs, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
+docs: setup ## the docs site in build/docs/html: warnings are errors, links are checked
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start

@@ -183,6 +183,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         _beside("ruff check", tool("ruff", "check", "."), SILENT_S),
         _beside("ruff format", tool("ruff", "format", "--check", "."), SILENT_S),
     ),
+    "docs": (Step("site", script("site"), 1800),),
     "sanity": (Step("ansible-test sanity", script("sanity"), 2400),),
     "unit": (
         # loadfile: what a file's tests share is made once
@@ -309,6 +310,7 @@ LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
     *(
+        "docs",
         "sanity",
         "integration-long",
         "simulate",

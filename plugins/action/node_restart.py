@@ -16,6 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_chan
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 STILL_S = 10.0  # a step that takes longer is reported again
+PAUSE_LIMIT_S = 86400.0  # for how long restarts may be paused, where restart_pause_timeout_s is not set
 _STEPS = {
     "stop": "stops",
     "stop again": "did not come up, and is stopped",
@@ -55,7 +56,7 @@ class ActionModule(QuorumshiftAction):
         )
         if args.get("since"):  # without a reading of the host's clock, the node is restarted
             args["since"] = clock.by_host_clock(self.nodes()[self.host], float(args["since"])) or 0
-        result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
+        result = {} if part == "await" else self._begin({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
             return self.renew(result, kind) if self.own.get("renewable") else result
         if repair and part != "await":
@@ -85,6 +86,31 @@ class ActionModule(QuorumshiftAction):
                 shown = time.time()
             result = self.module({**args, "action": "watch", "seen_steps": seen})
         self._keep(args, result, kind)
+        return result
+
+    def _begin(self, args: dict) -> dict:
+        """Begin the restart, once it is not paused on its host."""
+        result, noted, began = self.module(args), False, time.monotonic()
+        while result.get("outcome") == "paused":
+            paused, waited_s = result["paused"], time.monotonic() - began
+            why = f": {paused['why']}" if paused["why"] else ""
+            shown = f"{self.host}: restarts are paused by {paused['path']} on this host{why}"
+            if not noted:
+                self.say(f"{shown}. To go on: run quorumshift.kafka.resume, or remove that file")
+                self.artifacts().note("event", "paused", host=self.host, **paused)
+                noted = True
+            limit_s = float(self.variable("restart_pause_timeout_s") or PAUSE_LIMIT_S)
+            if waited_s > limit_s:
+                return {
+                    "failed": True,
+                    "changed": False,
+                    "msg": f"{shown}, for longer than restart_pause_timeout_s, {limit_s:g} s. No further node is "
+                    "stopped. To go on: run quorumshift.kafka.resume, then this command again (QS-RESTART-019)",
+                }
+            self.say_wait(f"{shown} ({waited_s:.0f} s)")
+            result = self.module({**args, "pause_wait_s": STILL_S})
+        if noted:
+            self.artifacts().note("event", "resumed", host=self.host, waited_s=round(time.monotonic() - began, 1))
         return result
 
     def _options_of_repair(self) -> dict:

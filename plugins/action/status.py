@@ -19,6 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rollback im
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import history, node_key, run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import (
     backups,
+    pauses,
     planning,
     planning_screen,
     screen,
@@ -80,6 +81,7 @@ class ActionModule(QuorumshiftAction):
             f"  ! {text}." for text in excluded.explain_return(self._excluded_paths(result["cluster_id"]), target)
         ]
         lines += [f"  ! {text}." for text in self._missing(facts)]
+        lines += [f"  ! {text}." for text in pauses.explain(facts["nodes"])]
         # Any restart, planned or not, would lock clients out
         lines += [f"  ! {text}." for text in invariants.find_lost_credentials(facts, result["phase"])]
         removes = boolean(self.variable("quorumshift_remove_backups") or False) and not self._task.check_mode

@@ -242,6 +242,14 @@ class Features(TypedDict):
     epoch: int
 
 
+class Pause(TypedDict):
+    """Why no restart begins on a host: host.pause_file. `since` in seconds since 1970 by the host's clock."""
+
+    path: str
+    since: float
+    why: str
+
+
 class NodeFacts(TypedDict, total=False):
     """One broker or controller. Of a host that was not reached: role, reached, error, node_id and addresses.
 
@@ -273,6 +281,7 @@ class NodeFacts(TypedDict, total=False):
     old_layout: dict[str, OldLayout]
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
+    paused: Pause | None
     soak: dict[str, dict]  # the history of the soak that a backup host keeps, by cluster id (core.gates.soak)
     backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None

@@ -27,6 +27,8 @@ description:
     clock, and with the token of another host or node. A token that only permits a start stops no node that runs.
     O(action=finish) needs no token, since it stops nothing. It finishes a restart whose worker was lost, in the mode of
     the host's properties file.
+  - While the file C(pause) exists in O(state_dir), nothing begins. The action plugin waits until it is removed. A
+    restart that has begun goes on, and O(action=finish) does not wait.
 options:
   action:
     description:
@@ -151,6 +153,10 @@ options:
     description: With O(action=watch), how many steps of the restart the caller has seen.
     type: int
     default: 0
+  pause_wait_s:
+    description: With O(action=begin), for how many seconds to wait for the end of a pause. The action plugin sets it.
+    type: float
+    default: 0
   part:
     description:
       - V(all) starts the restart and waits for its end. V(begin) only starts it, V(await) waits for its end. Use the
@@ -220,7 +226,7 @@ mode:
 outcome:
   description:
     - V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running. V(expired) if
-      the gate token was too old, and nothing was begun.
+      the gate token was too old, V(paused) while restarts are paused on this host, and nothing was begun.
   type: str
   returned: success
 steps:
@@ -232,6 +238,11 @@ unit:
   description: The systemd unit of the worker; empty if the worker is a process of the SSH session's control group.
   type: str
   returned: success
+paused:
+  description: The pause of this host, C(path) of its file, C(since) by the host's clock, and C(why).
+  type: dict
+  returned: if RV(outcome=paused)
+  sample: {path: /var/lib/quorumshift/pause, since: 1795276229.6, why: "ops: disk alert on b3"}
 progress:
   description: How far the node has loaded its partitions, by its own log; empty outside of its start.
   type: str
@@ -246,7 +257,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import restart_token, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
-from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, pause_file
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import clock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import restart_worker
@@ -282,6 +293,7 @@ def main():
             "hook": {"type": "path"},
             "hook_timeout_s": {"type": "float", "default": 600},
             "seen_steps": {"type": "int", "default": 0},
+            "pause_wait_s": {"type": "float", "default": 0},
             "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
             "repair": {"type": "bool", "default": False},
             "format": {"type": "bool", "default": False},
@@ -294,6 +306,11 @@ def main():
     )
     given = module.params
     finishing = given["action"] == "finish"
+    if given["action"] == "begin" and not module.check_mode:
+        # Before the token is looked at: a pause may last longer than a token, and the host then asks for another one
+        paused = pause_file.await_end(given["state_dir"], given["pause_wait_s"])
+        if paused:
+            module.exit_json(changed=False, outcome="paused", paused=paused)
     rejected = {}
     if given["action"] == "begin":
         key = node_key.node_key(given["role"], given["node_id"])

@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 
 import pytest
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import pause_file
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
 
 from tests import playbook
@@ -35,7 +37,6 @@ module.exit_json(changed=True)
 """
 ENDS = {"success_nodes", "failure_nodes", "always_nodes"}
 APPROVAL = "workflow_approval"
-OWN = "pause.yml"  # of the project alone
 
 
 class Loader(yaml.SafeLoader):
@@ -108,8 +109,8 @@ def test_every_object_and_every_key_reaches_its_module(created):
 
 def test_every_playbook_has_a_template_and_a_wrapper(created):
     playbooks = {path.name for path in (ROOT / "playbooks").glob("*.yml")}
-    assert {path.name for path in PROJECT.glob("*.yml")} == {*playbooks, OWN}
-    assert {template["playbook"] for template in created["job_template"]} == {*playbooks, OWN}
+    assert {path.name for path in PROJECT.glob("*.yml")} == playbooks
+    assert {template["playbook"] for template in created["job_template"]} == playbooks
     for path in (PROJECT / name for name in playbooks):
         (play,) = yaml.safe_load(path.read_text())
         assert play["ansible.builtin.import_playbook"] == f"quorumshift.kafka.{path.stem}"
@@ -167,8 +168,7 @@ def test_no_template_keeps_a_token(created):
 
 def test_extra_variables_are_public(created):
     for template in created["job_template"]:
-        own = {"pause"} if template["playbook"] == OWN else set()
-        assert set(template["extra_vars"]) - own <= set(variable_specs.specs()), template["name"]
+        assert set(template["extra_vars"]) <= set(variable_specs.specs()), template["name"]
 
 
 def paths(nodes):
@@ -238,14 +238,19 @@ RULEBOOKS = ROOT / "extensions" / "eda" / "rulebooks"
 
 
 def test_pause_and_resume_change_the_file_for_which_every_restart_looks(created, tmp_path):
-    templates = {template["name"]: template for template in created["job_template"]}
-    files = {template["extra_vars"]["restart_pause_file"] for template in templates.values()}
-    assert len(files) == 1
-    path = tmp_path / "pause"
-    for name, there in (("Quorumshift pause", True), ("Quorumshift pause", True), ("Quorumshift resume", False)):
-        more = {**templates[name]["extra_vars"], "restart_pause_file": str(path)}
-        done = playbook.play(tmp_path, PROJECT / templates[name]["playbook"], "-e", json.dumps(more))
-        assert done.returncode == 0 and path.exists() == there, done.stdout
+    templates = {template["name"]: template["playbook"] for template in created["job_template"]}
+    own = f"ansible_connection=local ansible_python_interpreter={sys.executable} quorumshift_state_dir={tmp_path}/"
+    hosts = [f"b1 {own}b1", "[kafka_controller]", f"c1 quorumshift_node_id=101 {own}c1"]
+    (tmp_path / "hosts").write_text("\n".join(["[kafka_broker]", *hosts]))
+    more = ("-e", json.dumps({"quorumshift_bootstrap_servers": "b1:9092", "restart_pause_reason": "disk alert"}))
+
+    def paused():
+        found = {host: pause_file.read(str(tmp_path / host)) for host in ("b1", "c1")}
+        return {host: pause and pause["why"] for host, pause in found.items()}
+
+    for name, why in (("pause", "disk alert"), ("pause", "disk alert"), ("resume", None)):
+        done = playbook.play(tmp_path, PROJECT / templates[f"Quorumshift {name}"], *more)
+        assert done.returncode == 0 and paused() == {"b1": why, "c1": why}, done.stdout
 
 
 def test_the_rulebooks_act_at_alerts_that_fire_alone(created):

@@ -72,3 +72,12 @@ def test_the_properties_file_of_another_node_of_the_host_is_refused(tmp_path):
     result = run("node_restart", tmp_path, clock.read()["boot_id"], 1)
     assert result["failed"] and "is of controller-2, the run means broker-2" in result["msg"], result
     assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
+
+
+@pytest.mark.parametrize("age_s", [1, 3600])
+def test_while_restarts_are_paused_nothing_begins_whatever_the_token(tmp_path, age_s):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "pause").write_text("disk alert")
+    result = run("node_restart", tmp_path, clock.read()["boot_id"], age_s)
+    assert result["outcome"] == "paused" and result["paused"]["why"] == "disk alert" and not result["changed"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["state", "pause"]

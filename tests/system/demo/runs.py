@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from tests.system.demo import screen
 from tests.system.testbed.layout import ROOT
+from tools import recording
 
 END_GRACE_S = 10
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) p=\d+ u=\S* n=\S+ [^|\n]*\| ?", re.MULTILINE)
@@ -55,6 +57,7 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
         "ANSIBLE_LOG_PATH": str(log),
     }
     ours, theirs = pty.openpty()
+    events, decoder = [(0.0, f"$ {name}\r\n")], codecs.getincrementaldecoder("utf-8")("replace")
     if sys.stdout.isatty():
         termios.tcsetwinsize(theirs, termios.tcgetwinsize(sys.stdout))
     else:
@@ -80,12 +83,15 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
                 break
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
+            events.append((round(time.monotonic() - begun, 2), decoder.decode(part)))
         if code is None:
             code = process.wait()
     finally:
         _end(process)
         os.close(ours)
     seconds = time.monotonic() - begun
+    columns = termios.tcgetwinsize(sys.stdout)[1] if sys.stdout.isatty() else 100
+    recording.write_cast(recording.Recording(name, columns, events), log.with_suffix(".cast"))
     written = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return Run(name, argv, code, round(seconds, 1), _STAMP.sub("", written), _tasks(written, began_at, seconds))
 

@@ -161,3 +161,30 @@ def test_the_progress_of_a_slow_start_is_shown(broker, monkeypatch):
     assert [line.partition(" (")[0] for line in broker.printed] == [
         *("    b1 starts", "    b1: step start goes on", f"    b1: {loading}", "    b1 is up"),
     ]
+
+
+PAUSED = {"outcome": "paused", "paused": {"path": "/state/pause", "since": 1000.0, "why": "disk alert"}}
+
+
+def test_a_pause_is_waited_for_and_journalled(broker):
+    results = (PAUSED, PAUSED, record("begun"), record("begun", "stop", outcome="done"))
+    result = broker.run("node_restart", {"kind": "kraft"}, *results, host="b1")
+    assert result["outcome"] == "done"
+    assert [call.get("pause_wait_s") for call in broker.asked] == [None, 10.0, 10.0, None]
+    shown = "b1: restarts are paused by /state/pause on this host: disk alert"
+    assert broker.printed[0] == f"    {shown}. To go on: run quorumshift.kafka.resume, or remove that file"
+    names = [event["name"] for event in broker.events()]
+    assert names == ["paused", "resumed", "restart begun", "kraft"]
+
+
+def test_an_expired_token_after_a_pause_is_asked_for_anew(broker):
+    result = broker.run("node_restart", {"kind": "kraft", "renewable": True}, PAUSED, EXPIRED, host="b1")
+    assert (result["failed"], result["outcome"]) == (False, "expired")
+
+
+def test_a_pause_beyond_its_bound_fails_and_begins_nothing(broker):
+    broker.variables["restart_pause_timeout_s"] = -1
+    result = broker.run("node_restart", {"kind": "kraft", "renewable": True}, PAUSED, host="b1")
+    assert result["failed"] and result["msg"].endswith("then this command again (QS-RESTART-019)")
+    assert [event["name"] for event in broker.events()] == ["paused", "failed"]
+    assert len(broker.asked) == 1

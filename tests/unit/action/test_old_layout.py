@@ -45,8 +45,8 @@ ENTRIES = {
     "kafka_home": ("broker", {"state": "switched"}),
     "kafka_home without a run": ("broker", {"state": "switched", "run": None}),
 }
-# Before any run: it prepares hosts that run nothing of Kafka's yet
-WITHOUT_A_RUN = {"prepare_controllers"}
+# Beside any run: hosts that run nothing of Kafka's yet, and the file of a pause
+WITHOUT_A_RUN = {"pause", "prepare_controllers", "resume"}
 GATES = {"node_restart": "before_kraft", "controller_wipe": "brokers_plain"}
 READ_ONLY = {
     "plan",

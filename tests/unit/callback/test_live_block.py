@@ -12,7 +12,7 @@ import sys
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import live_block
 
-from tests.unit.callback import terminal
+from tools import terminal
 
 BEGIN = """
 import os, sys, threading, time

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from tests.playbook import PROGRAM
-from tests.unit.callback import terminal
+from tools import terminal
 from tools.checkout import ROOT
 
 PLAY = """

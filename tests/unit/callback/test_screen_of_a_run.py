@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.callback import terminal
+from tools import terminal
 from tools.checkout import ROOT
 
 VARIABLES = {"quorumshift_verify": False, "restart_concurrency": 2, "restart_roles": ["broker"]}

@@ -26,7 +26,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import LogError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, run_lock_file, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, pause_file, run_lock_file, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host.host_state import read_json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import host, memory
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
@@ -105,6 +105,7 @@ def collect(
             if history
         },
         "backups": {name: _backups(path) for name, path in kept.items()},
+        "paused": pause_file.read(state_dir),
         "digest_keys": {
             name: seal(run_key, stored["key"])
             for name, path in kept.items()

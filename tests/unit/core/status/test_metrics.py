@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -67,3 +68,31 @@ def test_the_page_lists_the_metrics_and_the_alerts_use_no_other():
     alerts = set(re.findall(r"alert: (\w+)", rules))
     tested = (MONITORING / "quorumshift.test.yml").read_text(encoding="utf-8")
     assert alerts and alerts == set(re.findall(r"alertname: (\w+)", tested))
+
+
+def test_the_dashboard_shows_each_metric_and_no_other():
+    found = set(re.findall(r"^# TYPE (\w+)", rendered("dual_write", 1.0), re.MULTILINE))
+    dashboard = json.loads((MONITORING / "quorumshift.dashboard.json").read_text(encoding="utf-8"))
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    assert {name for text in shown for name in re.findall(r"quorumshift_\w+", text)} == found
+    labels = {label for text in shown for label in re.findall(r"(\w+)=", text)}
+    legends = {
+        label
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", ())
+        for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
+    }
+    assert labels | legends <= set(re.findall(r"(\w+)=\"", rendered("dual_write", 1.0)))
+
+
+def test_the_panels_of_the_dashboard_have_a_place_of_their_own():
+    dashboard = json.loads((MONITORING / "quorumshift.dashboard.json").read_text(encoding="utf-8"))
+    taken: dict[tuple[int, int], str] = {}
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    for panel in dashboard["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24 and panel["description" if panel["type"] != "alertlist" else "title"]
+        for cell in ((x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])):
+            assert taken.setdefault(cell, panel["title"]) == panel["title"], (cell, panel["title"])
+    known = {variable["name"] for variable in dashboard["templating"]["list"]} | {"__range"}
+    assert set(re.findall(r"\$\{?(\w+)", json.dumps(dashboard))) <= known

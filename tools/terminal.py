@@ -27,10 +27,12 @@ class Terminal:
     def __init__(self, columns: int) -> None:
         self.columns, self.lines, self.row, self.column = columns, [""], 0, 0
         self.unknown: list[str] = []
+        self.written = ""
         self._rest = ""
 
     def feed(self, text: str) -> None:
         """Take what a program wrote. A sequence may come in two pieces."""
+        self.written += text
         text = self._rest + text
         cut = _INCOMPLETE.search(text)
         self._rest, text = (cut.group(), text[: cut.start()]) if cut else ("", text)
