@@ -5,7 +5,7 @@
 
     spark-submit --py-files quorumshift_spark.zip submit.py metadata_parity --input DIR/job.json
 
-Reads job.json (see job.py) and all views on Spark, compares them and re-checks what differs. Writes
+Reads all views on Spark, compares them and re-checks what differs. Writes
 differences.parquet and differences.csv, with the verdict pass entities.parquet (the next gate's baseline), and, last,
 result.json to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in
 result.json with the job's nonce is valid.
