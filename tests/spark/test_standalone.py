@@ -41,7 +41,7 @@ CONF = {
     **ON_NETWORK,
     **{name: value for name, value in parity.CONF.items() if name != "spark.master"},
     "spark.executor.memory": "512m",
-    # so that each row is kept on both executors
+    # so that both executors read
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.eventLog.enabled": "true",
@@ -179,7 +179,8 @@ def cluster(tmp_path_factory):
 @contextlib.contextmanager
 def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
-    run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
+    shared = {"store": (cluster.directory / "shared").as_uri()} if cluster else {}
+    run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, **shared)
     path = run.write()
     events = run.directory / "events"
     events.mkdir()
@@ -272,7 +273,7 @@ def test_a_killed_executor_costs_time_only(home, cluster, compared, distributed)
         def read():
             lines = [line for path in events.iterdir() for line in path.read_text(errors="replace").splitlines()]
             return any(
-                "SparkListenerStageCompleted" in line and "quorumshift_spark/parity.py" in line for line in lines
+                "SparkListenerStageCompleted" in line and "quorumshift_spark/rows.py" in line for line in lines
             )
 
         servers.wait_for(read, 200, "the end of reading")
