@@ -4,29 +4,27 @@
 """The rows of all views: tasks read each source once, and Spark writes what they read as Parquet to one directory.
 
 Nothing is read from a source again, whatever executors are lost. A task's rows are there as a whole or not at all, once
-(Hadoop's FileOutputCommitter). The driver gets how each part ended by a metric that Spark collects while it writes.
+(Hadoop's FileOutputCommitter), and with them how its part ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
-from base64 import b64decode
 from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from py4j.protocol import Py4JNetworkError
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark import buckets
 from quorumshift_spark.storage import Storage
-from quorumshift_spark.views import NOT_COMPARED, View, source
+from quorumshift_spark.views import NOT_COMPARED, View, ViewError, source
 from quorumshift_spark.views.source import Summary
 
 _WRITING = {
@@ -63,7 +61,7 @@ class Copy(NamedTuple):
 
 class Rows:
     """What was read. `compared`: a row for each entity, with the hashes; `parts`: {view: the summaries of its parts};
-    `copies`: {view: what replaces it}."""
+    `copies`: {view: what replaces it}; `arrived`: {view: {kind: rows}} of what was written."""
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         """Nothing is read yet. `place`: a directory that driver and executors share, see storage."""
@@ -72,6 +70,7 @@ class Rows:
         self._written: List[str] = []
         self.parts: Dict[str, List[Summary]] = {}
         self.copies: Dict[str, Copy] = {}
+        self.arrived: Dict[str, Dict[str, int]] = {}
 
     def read(self, views: Iterable[View], alike: Mapping[str, Any], apart: bool = False) -> None:
         """Read all views.
@@ -91,36 +90,42 @@ class Rows:
         digests = {name: self.parts[name][0].digests for name in firsts.values()}
         self._write([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
         self.copies = copies(self.parts, of)
-        written = self._spark.read.schema(from_arrow_schema(source.WRITTEN)).parquet(*self._written)
+        written = self._at(*self._written)
         self._sealed = written.select("view", "kind", "sealed").where("sealed IS NOT NULL")
-        self.compared: DataFrame = written.where("sealed IS NULL").drop("sealed")
+        self.compared: DataFrame = written.select(source.COMPARED).where("id IS NOT NULL")
         if self.are_few:
             self.compared = self.compared.persist()
 
     def _write(self, parts: Sequence[source.Part]) -> None:
+        """Read these parts. Raises ViewError if what executors wrote is not here."""
         if not parts:
             return
-        seen, path = Observation(), f"{self._storage.uri}/{self._name}/{len(self._written)}"
-        rows = source.on_tasks(self._spark, parts, functools.partial(source.batches, key=self._key), source.WRITTEN)
-        last = F.when(F.col("kind") == source.LAST, F.struct("view", F.base64("sealed").alias("sealed")))
-        rows = rows.observe(seen, F.to_json(F.collect_list(last)).alias("last"))
-        rows.write.options(**_WRITING).parquet(path)
+        path = f"{self._storage.uri}/{self._name}/{len(self._written)}"
+        read = functools.partial(source.batches, key=self._key)
+        source.on_tasks(self._spark, parts, read, source.WRITTEN).write.options(**_WRITING).parquet(path)
         self._written.append(path)
-        for row in json.loads(seen.get["last"]):
-            summary = source.summary(self._key, row["view"], b64decode(row["sealed"]))
-            self.parts.setdefault(row["view"], []).append(summary)
+        number = 0
+        by_kind = self._at(path).groupBy("view", "kind")
+        for row in by_kind.agg(F.count("id").alias("rows"), F.collect_list("ended").alias("ended")).collect():
+            if row.rows:
+                self.arrived.setdefault(row.view, {})[row.kind] = row.rows
+            number += len(row.ended)
+            self.parts.setdefault(row.view, []).extend(
+                source.summary(self._key, row.view, ended) for ended in row.ended
+            )
+        if number != len(parts):
+            raise ViewError(
+                f"{self._storage.uri} has {number} of {len(parts)} parts of what was read. The Spark host and all "
+                "executors must share this directory: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
+            )
+
+    def _at(self, *paths: str) -> DataFrame:
+        return self._spark.read.schema(from_arrow_schema(source.WRITTEN)).parquet(*paths)
 
     @property
     def are_few(self) -> bool:
         """Whether these are so few rows that they are kept in memory."""
         return sum(sum(part.kept.values()) for parts in self.parts.values() for part in parts) < _FEW_ROWS
-
-    def arrived(self) -> Dict[str, Dict[str, int]]:
-        """Return {view: {kind: rows}} of what was written."""
-        found: Dict[str, Dict[str, int]] = {name: {} for name in self.parts}
-        for row in self.compared.groupBy("view", "kind").count().collect():
-            found[row.view][row.kind] = row["count"]
-        return found
 
     def of_ids(self, ids: Sequence[int]) -> Iterator[Dict[str, Any]]:
         """Yield the rows (source.ROWS) with these ids."""
@@ -146,8 +151,7 @@ class Rows:
             yield pa.concat_tables(found)
 
     def _opened(self, condition: Any) -> Iterator[pa.Table]:
-        chosen = self._sealed.where((F.col("kind") != source.LAST) & condition)
-        for row in chosen.toLocalIterator():
+        for row in self._sealed.where(condition).toLocalIterator():
             yield source.unseal(self._key, row.view, row.sealed)
 
     def remove(self) -> None:

@@ -180,7 +180,7 @@ def cluster(tmp_path_factory):
 def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
     shared = {"store": (cluster.directory / "shared").as_uri()} if cluster else {}
-    run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, **shared)
+    run = parity.Run(home, **{**shared, **job}, cluster_id=servers.CLUSTER_ID)
     path = run.write()
     events = run.directory / "events"
     events.mkdir()
@@ -272,9 +272,7 @@ def test_a_killed_executor_costs_time_only(home, cluster, compared, distributed)
 
         def read():
             lines = [line for path in events.iterdir() for line in path.read_text(errors="replace").splitlines()]
-            return any(
-                "SparkListenerStageCompleted" in line and "quorumshift_spark/rows.py" in line for line in lines
-            )
+            return any("SparkListenerStageCompleted" in line and "quorumshift_spark/rows.py" in line for line in lines)
 
         servers.wait_for(read, 200, "the end of reading")
         os.kill(cluster.executors()[0], signal.SIGKILL)
@@ -308,6 +306,15 @@ def test_a_cluster_without_a_secret_runs_the_job_as_the_message_says(home, compa
         assert run.verdict == "error" and "spark.authenticate.secret" in reason and named, reason
         with submitted(home, cluster, job, conf={**named, "spark.cores.max": "1"}) as (run, process, _events):
             assert finished(run, process).verdict == "pass", run.story()
+
+
+@pytest.mark.parametrize("store", [None, "hidden-from-the-workers"])
+def test_a_directory_that_executors_do_not_share_is_named(home, cluster, compared, store):
+    job = {**compared.job["plain"], "store": store and (home / store).as_uri()}
+    with submitted(home, cluster, job) as (run, process, _events):
+        finished(run, process)
+    assert run.verdict == "error" and "quorumshift_spark_uri" in run.result["reasons"][0], run.story()
+    assert ("has 0 of" if store else "no 'store'") in run.result["reasons"][0]
 
 
 def test_another_secret_than_the_clusters_is_named(home, cluster, compared):

@@ -13,7 +13,7 @@ key, fields and at, from topic to changed. What a broker serves has a bucket (se
 
 It yields batches of WRITTEN: what is compared, a row each; and the values in `sealed`, in a row for each batch, of kind
 PARTITIONS or ENTITIES. So Spark converts few columns, and who can read what is written sees no value: the key is in the
-tasks' function. The last row of a part has the kind LAST: in `sealed` is its Summary.
+tasks' function. The last row of a part has its Summary in `ended`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ ROWS = pa.schema(
         ("bucket", pa.int16()),
     ]
 )
-PARTITIONS, ENTITIES, LAST = "(partitions)", "(entities)", "(last)"
-_SEALED = pa.field("sealed", pa.binary())
-_COMPARED = ["view", "kind", "id", "check", *rules.RELATIONS, "bucket"]
-WRITTEN = pa.schema([*(ROWS.field(name) for name in _COMPARED), _SEALED])
+PARTITIONS, ENTITIES = "(partitions)", "(entities)"
+COMPARED = ["view", "kind", "id", "check", *rules.RELATIONS, "bucket"]
+WRITTEN = pa.schema([*map(ROWS.field, COMPARED), ("sealed", pa.binary()), ("ended", pa.binary())])
 _BROADCAST = 1 << 20  # bytes of a part
 
 
@@ -143,23 +142,20 @@ def batches(part: Part, key: bytes) -> Iterator[pa.RecordBatch]:
             elif len(item):
                 yield _compared(part.name, item)
                 kind = PARTITIONS if item["kind"][0].as_py() == "partition" else ENTITIES
-                yield _row(part.name, kind, seal(key, part.name, item))
+                yield _row(view=part.name, kind=kind, sealed=seal(key, part.name, item))
     except Exception as error:
         summary = summary._replace(error=error_line(error))
     summary = summary._replace(seconds=round(time.time() - started, 3))
-    yield _row(part.name, LAST, _encrypted(key, part.name, pickle.dumps(summary)))
+    yield _row(view=part.name, ended=_encrypted(key, part.name, pickle.dumps(summary)))
 
 
 def _compared(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    size = batch.num_rows
-    columns = [batch[column] for column in _COMPARED[1:]]
-    return pa.RecordBatch.from_arrays(
-        [pa.repeat(pa.scalar(name, pa.string()), size), *columns, pa.nulls(size, _SEALED.type)], schema=WRITTEN
-    )
+    view, nothing = pa.repeat(pa.scalar(name, pa.string()), len(batch)), pa.nulls(len(batch), pa.binary())
+    return pa.RecordBatch.from_arrays([view, *map(batch.column, COMPARED[1:]), nothing, nothing], schema=WRITTEN)
 
 
-def _row(name: str, kind: str, sealed: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"view": name, "kind": kind, "sealed": sealed}], schema=WRITTEN)
+def _row(**values: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([values], schema=WRITTEN)
 
 
 def seal(key: bytes, name: str, batch: pa.RecordBatch) -> bytes:

@@ -106,14 +106,13 @@ def read(view, like=None):
     """Return the rows of a view, and its summary."""
     written = pa.Table.from_batches(source.batches(source.Part(view, 0, 1, None, like=like), KEY)).to_pylist()
     last = written.pop()
-    assert last["kind"] == source.LAST
     sealed = [source.unseal(KEY, view.name, row["sealed"]).to_pylist() for row in written if row["sealed"]]
     found = [row for batch in sealed for row in batch]
     in_clear = [row for row in written if not row["sealed"]]
-    assert [{name: row[name] for name in in_clear[0] if name != "sealed"} for row in found] == [
-        {name: value for name, value in row.items() if name != "sealed"} for row in in_clear
+    assert [{name: row[name] for name in source.COMPARED} for row in found] == [
+        {name: row[name] for name in source.COMPARED} for row in in_clear
     ]
-    return found, source.summary(KEY, view.name, last["sealed"])
+    return found, source.summary(KEY, view.name, last["ended"])
 
 
 def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view():
