@@ -108,7 +108,7 @@ class _Run:
                     if view.has_buckets
                 }
                 rows.read(self.views.values(), alike, apart)
-                found = readings(list(self.views), rows.parts, rows.copies, rows.arrived)
+                found = readings(list(self.views), rows.parts, rows.copies, rows.arrived())
             self._compare(rows, found)
         finally:
             rows.remove()

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of all views: tasks read each source once, and Spark writes what they read as Parquet to one directory.
+"""The rows of all views: tasks read each source once, and what they read is written once, as Parquet to one directory.
 
-Nothing is read from a source again, whatever executors are lost. A task's rows are there as a whole or not at all, once
-(Hadoop's FileOutputCommitter), and with them how its part ended.
+A task writes its file itself where the directory is one of its host, also of a mount of NFS; elsewhere Spark does, by
+Hadoop's file systems. A part is there as a whole or not at all, once, and with it how it ended. Nothing is read from a
+source again, whatever executors are lost.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any, Collection, Dict, FrozenSet, Iterable, Iterator, List, M
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark import buckets
@@ -32,7 +33,7 @@ _WRITING = {
     "parquet.block.size": str(32 << 20),  # bounds what a task keeps in memory
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-_PREFIX = "parity-"
+_NAME = "quorumshift-parity-{}"
 _DAY_S = 86_400.0
 _ROWS_A_SLICE = 500_000  # that the driver holds
 _FEW_ROWS = 500_000
@@ -61,16 +62,16 @@ class Copy(NamedTuple):
 
 class Rows:
     """What was read. `compared`: a row for each entity, with the hashes; `parts`: {view: the summaries of its parts};
-    `copies`: {view: what replaces it}; `arrived`: {view: {kind: rows}} of what was written."""
+    `copies`: {view: what replaces it}."""
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         """Nothing is read yet. `place`: a directory that driver and executors share, see storage."""
         self._spark, self._key = spark, os.urandom(32)
-        self._storage, self._name = Storage(spark, place), f"{_PREFIX}{os.urandom(8).hex()}"
+        self._storage, self._name = Storage(spark, place), _NAME.format(os.urandom(8).hex())
         self._written: List[str] = []
         self.parts: Dict[str, List[Summary]] = {}
         self.copies: Dict[str, Copy] = {}
-        self.arrived: Dict[str, Dict[str, int]] = {}
+        self._files: List[Tuple[str, str]] = []  # of this host: view and path
 
     def read(self, views: Iterable[View], alike: Mapping[str, Any], apart: bool = False) -> None:
         """Read all views.
@@ -79,7 +80,7 @@ class Rows:
             the first of them all rows are kept; the others are read after it.
         :arg apart: whether executors do not share the driver's files.
         """
-        self._storage.remove_old(_PREFIX, _DAY_S)  # of a job that was killed
+        self._storage.remove_old(_NAME.format("[0-9a-f]{16}"), _DAY_S)  # of a job that was killed
         # Executors of a cluster come and go
         given = source.parts(views, 0 if apart else self._spark.sparkContext.defaultParallelism, apart)
         # Buckets of two views are compared as a whole
@@ -90,9 +91,7 @@ class Rows:
         digests = {name: self.parts[name][0].digests for name in firsts.values()}
         self._write([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
         self.copies = copies(self.parts, of)
-        written = self._at(*self._written)
-        self._sealed = written.select("view", "kind", "sealed").where("sealed IS NOT NULL")
-        self.compared: DataFrame = written.select(source.COMPARED).where("id IS NOT NULL")
+        self.compared: DataFrame = self._at(*self._written).select(source.COMPARED).where("id IS NOT NULL")
         if self.are_few:
             self.compared = self.compared.persist()
 
@@ -100,27 +99,44 @@ class Rows:
         """Read these parts. Raises ViewError if what executors wrote is not here."""
         if not parts:
             return
-        path = f"{self._storage.uri}/{self._name}/{len(self._written)}"
-        read = functools.partial(source.batches, key=self._key)
-        source.on_tasks(self._spark, parts, read, source.WRITTEN).write.options(**_WRITING).parquet(path)
-        self._written.append(path)
-        number = 0
-        by_kind = self._at(path).groupBy("view", "kind")
-        for row in by_kind.agg(F.count("id").alias("rows"), F.collect_list("ended").alias("ended")).collect():
-            if row.rows:
-                self.arrived.setdefault(row.view, {})[row.kind] = row.rows
-            number += len(row.ended)
-            self.parts.setdefault(row.view, []).extend(
-                source.summary(self._key, row.view, ended) for ended in row.ended
-            )
-        if number != len(parts):
+        name = f"{self._name}/{len(self._written)}"
+        self._written.append(f"{self._storage.uri}/{name}")
+        if self._storage.path is not None:
+            directory = os.path.join(self._storage.path, name)
+            os.makedirs(directory)
+            read = functools.partial(source.stored, key=self._key, directory=directory)
+            self._files += [(part.name, os.path.join(directory, source.file_name(part))) for part in parts]
+            written = source.on_tasks(self._spark, parts, read, source.WRITTEN)
+        else:
+            read = functools.partial(source.batches, key=self._key)
+            rows = source.on_tasks(self._spark, parts, read, source.WRITTEN)
+            rows.write.options(**_WRITING).parquet(self._written[-1])
+            written = self._at(self._written[-1])
+        ended = written.select("view", "ended").where("ended IS NOT NULL").collect()
+        if len(ended) != len(parts):
             raise ViewError(
-                f"{self._storage.uri} has {number} of {len(parts)} parts of what was read. The Spark host and all "
-                "executors must share this directory: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
+                f"{self._storage.uri} has {len(ended)} of {len(parts)} parts of what was read. Run the playbook again "
+                "(QS-VERIFY-002)"
             )
+        for row in ended:
+            self.parts.setdefault(row.view, []).append(source.summary(self._key, row.view, row.ended))
 
     def _at(self, *paths: str) -> DataFrame:
         return self._spark.read.schema(from_arrow_schema(source.WRITTEN)).parquet(*paths)
+
+    def arrived(self) -> Dict[str, Dict[str, int]]:
+        """Return {view: {kind: rows}} of what was written."""
+        found: Dict[str, Dict[str, int]] = {}
+        if self._storage.path is None:
+            for row in self.compared.groupBy("view", "kind").count().collect():
+                found.setdefault(row.view, {})[row.kind] = row["count"]
+            return found
+        for view, path in self._files:
+            of_view = found.setdefault(view, {})
+            for entry in pq.read_table(path, columns=["kind"])["kind"].value_counts().to_pylist():
+                if entry["values"] not in (None, source.PARTITIONS, source.ENTITIES):
+                    of_view[entry["values"]] = of_view.get(entry["values"], 0) + entry["counts"]
+        return found
 
     @property
     def are_few(self) -> bool:
@@ -130,19 +146,19 @@ class Rows:
     def of_ids(self, ids: Sequence[int]) -> Iterator[Dict[str, Any]]:
         """Yield the rows (source.ROWS) with these ids."""
         wanted = pa.array(ids, pa.int64())
-        for table in self._opened(F.lit(True)) if ids else ():
+        for table in self._opened() if ids else ():
             yield from table.filter(pc.is_in(table["id"], wanted)).to_pylist()
 
     def of_kinds(self, kinds: Collection[str]) -> Iterator[Dict[str, Any]]:
         """Yield the rows of entities of these kinds, which are no partitions."""
         wanted = pa.array(kinds, pa.string())
-        for table in self._opened(F.col("kind") == source.ENTITIES):
+        for table in self._opened(kind=source.ENTITIES):
             yield from table.filter(pc.is_in(table["kind"], wanted)).to_pylist()
 
-    def tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
+    def tables(self, names: Collection[str]) -> Iterator[pa.Table]:
         """Yield the rows of these views, some at a time, as source.ROWS."""
         found: List[pa.Table] = []
-        for table in self._opened(F.col("view").isin(*names)):
+        for table in self._opened(names):
             found.append(table)
             if sum(map(len, found)) >= _ROWS_A_SLICE:
                 yield pa.concat_tables(found)
@@ -150,9 +166,23 @@ class Rows:
         if found:
             yield pa.concat_tables(found)
 
-    def _opened(self, condition: Any) -> Iterator[pa.Table]:
-        for row in self._sealed.where(condition).toLocalIterator():
-            yield source.unseal(self._key, row.view, row.sealed)
+    def _opened(self, names: Collection[str] | None = None, kind: str | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of all views or of these, of all kinds or of one of `sealed`."""
+        for view, of_kind, sealed in self._sealed():
+            if (names is None or view in names) and kind in (None, of_kind):
+                yield source.unseal(self._key, view, sealed)
+
+    def _sealed(self) -> Iterator[Tuple[str, str, bytes]]:
+        columns = ["view", "kind", "sealed"]
+        if self._storage.path is None:
+            rows = self._at(*self._written).select(columns).where("sealed IS NOT NULL")
+            yield from ((row.view, row.kind, row.sealed) for row in rows.toLocalIterator())
+        for _view, path in self._files:
+            with pq.ParquetFile(path) as file:
+                for number in range(file.num_row_groups):
+                    table = file.read_row_group(number, columns)
+                    for row in table.filter(table["sealed"].is_valid()).to_pylist():
+                        yield row["view"], row["kind"], row["sealed"]
 
     def remove(self) -> None:
         """Remove what was written."""

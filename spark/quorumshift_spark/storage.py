@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any, Dict
 
 from pyspark.sql import SparkSession
 
+_FILE = "file://"
+
 
 class Storage:
-    """The directory at a path or URI; `uri`: as Spark takes it."""
+    """The directory at a path or URI. `uri`: as Spark takes it; `path`: of a directory of this host, a mount of NFS for
+    instance, else None."""
 
     def __init__(self, spark: SparkSession, place: str) -> None:
-        self.uri = (place if "://" in place else f"file://{os.path.abspath(place)}").rstrip("/")
+        self.uri = (place if "://" in place else f"{_FILE}{os.path.abspath(place)}").rstrip("/")
+        self.path = self.uri[len(_FILE) :] if self.uri.startswith(_FILE) else None
         self._spark = spark
 
     def list(self, name: str = "") -> Dict[str, int]:
@@ -35,11 +40,11 @@ class Storage:
         """Remove a file or directory, if it is there."""
         self._file_system.delete(self._path(name), True)
 
-    def remove_old(self, prefix: str, seconds: float) -> None:
-        """Remove what has a name with this prefix, and was not written to for so long."""
+    def remove_old(self, names: str, seconds: float) -> None:
+        """Remove what has a name that this regular expression matches, and was not written to for so long."""
         for status in self._statuses(""):
             name = status.getPath().getName()
-            if name.startswith(prefix) and status.getModificationTime() / 1000 < time.time() - seconds:
+            if re.fullmatch(names, name) and status.getModificationTime() / 1000 < time.time() - seconds:
                 self.remove(name)
 
     def _statuses(self, name: str) -> Any:

@@ -314,7 +314,7 @@ def test_a_directory_that_executors_do_not_share_is_named(home, cluster, compare
     with submitted(home, cluster, job) as (run, process, _events):
         finished(run, process)
     assert run.verdict == "error" and "quorumshift_spark_uri" in run.result["reasons"][0], run.story()
-    assert ("has 0 of" if store else "no 'store'") in run.result["reasons"][0]
+    assert ("must share the directory" if store else "no 'store'") in run.result["reasons"][0]
 
 
 def test_another_secret_than_the_clusters_is_named(home, cluster, compared):
