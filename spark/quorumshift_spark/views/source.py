@@ -19,6 +19,7 @@ tasks' function. The last row of a part has its Summary in `ended`.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import gc
 import itertools
@@ -143,8 +144,9 @@ def stored(part: Part, key: bytes, directory: str) -> Iterator[pa.RecordBatch]:
     # Spark skips names with a leading dot: an unfinished file of a task that runs again
     unfinished = os.path.join(directory, f".{name}.{os.getpid()}")
     last: List[pa.RecordBatch] = []
+    stack = contextlib.ExitStack()
     try:
-        file = open(unfinished, "wb")  # before anything is read
+        file = stack.enter_context(open(unfinished, "wb"))  # before anything is read
     except OSError as error:
         why = (
             f"{error.strerror}: {directory} on {socket.gethostname()}. The Spark host and all executors must share the "
@@ -152,7 +154,7 @@ def stored(part: Part, key: bytes, directory: str) -> Iterator[pa.RecordBatch]:
         )
         yield from next(_written(part._replace(error=why), key))
         return
-    with file, pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
+    with stack, pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
         for last in _written(part, key):
             writer.write_table(pa.Table.from_batches(last))
     os.replace(unfinished, os.path.join(directory, name))
