@@ -144,19 +144,19 @@ def stored(part: Part, key: bytes, directory: str) -> Iterator[pa.RecordBatch]:
     # Spark skips names with a leading dot: an unfinished file of a task that runs again
     unfinished = os.path.join(directory, f".{name}.{os.getpid()}")
     last: List[pa.RecordBatch] = []
-    stack = contextlib.ExitStack()
-    try:
-        file = stack.enter_context(open(unfinished, "wb"))  # before anything is read
-    except OSError as error:
-        why = (
-            f"{error.strerror}: {directory} on {socket.gethostname()}. The Spark host and all executors must share the "
-            "directory of what is read: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
-        )
-        yield from next(_written(part._replace(error=why), key))
-        return
-    with stack, pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
-        for last in _written(part, key):
-            writer.write_table(pa.Table.from_batches(last))
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(unfinished, "wb"))  # before anything is read
+        except OSError as error:
+            why = (
+                f"{error.strerror}: {directory} on {socket.gethostname()}. The Spark host and all executors must share "
+                "the directory of what is read: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
+            )
+            yield from next(_written(part._replace(error=why), key))
+            return
+        with pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
+            for last in _written(part, key):
+                writer.write_table(pa.Table.from_batches(last))
     os.replace(unfinished, os.path.join(directory, name))
     yield from last
 
