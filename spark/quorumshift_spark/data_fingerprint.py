@@ -5,21 +5,8 @@
 
     spark-submit --py-files quorumshift_spark.zip submit.py data_fingerprint --input DIR/job.json
 
-job.json, beside what each job has (job.py)::
-
-    {"store": directory, or URI of one, that driver and executors share; or null,
-     "views": {"cluster": {"bootstrap_servers": "host:port,...", "client": {options of security.py}},
-               "baseline": {"path": output directory of an earlier run} or null},
-     "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"], "chunk_offsets": 50000,
-                     "samples": [{"topics": ["clicks-*"], "last": 1000000},
-                                 {"topics": ["audit"], "percent": 5, "seed": 0}]}}
-
-`fingerprint` shows the defaults, but for `samples` ([]). Topics are shell patterns and never match internal
-topics. Applications delete records of `purged_topics`, as Kafka Streams does in its repartition topics. Of the topics
-of `samples` only the last records of each partition, or a share of the chunks, are read; compacted topics are always
-read as a whole. The baseline's chunks are read again with their bounds; `chunk_offsets` is the size of new ones.
-Reading may stand still for `request_timeout_s`. Executors write what they read to the store as Parquet; what is there
-from a job that did not end is not read again. By default it is the directory `store` beside job.json.
+The baseline's chunks are read again with their bounds. Reading may stand still for `request_timeout_s`. Executors write
+what they read to the store as Parquet; what is there from a job that did not end is not read again.
 
 Writes result.json, the tables of differences and what describes the current fingerprint (fingerprint.store), the next
 run's baseline, to the output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the
@@ -56,14 +43,6 @@ JOB = "data_fingerprint"
 Answer = TypeVar("Answer")
 _PAUSE_S = 1.0
 
-_FINGERPRINT_DEFAULTS: Dict[str, Any] = {
-    "topics": ["*"],
-    "exclude": [],
-    "purged_topics": ["*-repartition"],
-    "chunk_offsets": 50_000,
-    "samples": [],
-}
-
 
 class Unfinished(Exception):
     """The time was over before all was read. The message says how much was, and what to do."""
@@ -71,8 +50,7 @@ class Unfinished(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    views, own = (CLUSTER, BASELINE), ("fingerprint", "store")
-    return running.main(JOB, __doc__, _Run, arguments, views, own)
+    return running.main(JOB, __doc__, _Run, arguments)
 
 
 class _Run:
@@ -80,12 +58,8 @@ class _Run:
 
     def __init__(self, job: jobs.Job, result: Dict[str, Any]) -> None:
         self.job, self.result, self.views, self.bounds = job, result, job.view_options, job.bounds
-        self.settings = _settings(job.own["fingerprint"] or {})
-        servers = (self.views.get(CLUSTER) or {}).get("bootstrap_servers")
-        if not servers or not isinstance(servers, str):
-            raise jobs.JobError(
-                f"'views.{CLUSTER}.bootstrap_servers' is {servers!r}, not text as 'host:port,...' (QS-VERIFY-004)"
-            )
+        known = jobs.schema()["$defs"][JOB]["properties"]["fingerprint"]["properties"]
+        self.settings = {**{name: of["default"] for name, of in known.items()}, **(job.fingerprint or {})}
 
     @contextmanager
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:
@@ -212,7 +186,7 @@ def _fingerprint(run_state: _Run) -> tuple[Findings, Fingerprint]:
         for tp, state in states.items()
         if tp[0] in sampled or (was and tp[0] in was.samples)
     }
-    there = os.path.expanduser(job.own["store"] or os.path.join(job.directory, "store"))
+    there = os.path.expanduser(job.store or os.path.join(job.directory, "store"))
     with running.spark(JOB, run_state.result) as session, locked(there):
         with running.described(f"{JOB}: read"):  # not bounded: a check that is cancelled would remove the files
             data = Data(session, there, _identity(job), was)
@@ -399,41 +373,3 @@ def _bounded(spark: SparkSession, seconds: float) -> Iterator[threading.Event]:
         yield late
     finally:
         timer.cancel()
-
-
-def _settings(given: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the section `fingerprint` of job.json with defaults. Raises JobError."""
-    unknown = sorted(given.keys() - _FINGERPRINT_DEFAULTS)
-    if unknown:
-        keys = ", ".join(_FINGERPRINT_DEFAULTS)
-        raise jobs.JobError(f"unknown key 'fingerprint.{unknown[0]}'; the keys are {keys} (QS-VERIFY-004)")
-    settings = {**_FINGERPRINT_DEFAULTS, **given}
-    if not 1 <= int(settings["chunk_offsets"]) <= 1 << 31:
-        raise jobs.JobError(f"fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid (QS-VERIFY-004)")
-    for number, sample in enumerate(settings["samples"]):
-        why = _invalid_sample(sample)
-        if why:
-            raise jobs.JobError(
-                f"fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why} (QS-VERIFY-004)"
-            )
-    return settings
-
-
-def _invalid_sample(sample: Any) -> str | None:
-    """Return why a class of topics is not valid, None if it is."""
-    if not isinstance(sample, dict) or not isinstance(sample.get("topics"), list) or not sample["topics"]:
-        return "it needs 'topics', a list of patterns (QS-VERIFY-004)"
-    if set(sample) - {"topics", "last", "percent", "seed"} or ("last" in sample) == ("percent" in sample):
-        return "besides 'topics' it takes either 'last' or 'percent', and with that 'seed' (QS-VERIFY-004)"
-    if "last" in sample:
-        return (
-            None
-            if isinstance(sample["last"], int) and sample["last"] > 0
-            else "'last' must be a number of records (QS-VERIFY-004)"
-        )
-    valid = (
-        isinstance(sample["percent"], (int, float))
-        and 0 < sample["percent"] <= 100
-        and isinstance(sample.get("seed", 0), int)
-    )
-    return None if valid else "'percent' must be above 0 and at most 100, 'seed' an integer (QS-VERIFY-004)"

@@ -5,16 +5,6 @@
 
     spark-submit --py-files quorumshift_spark.zip submit.py ensemble_parity --input DIR/job.json
 
-job.json is that of metadata_parity (see job.py) with other `views`::
-
-    {"servers": [{"name": "s1", "side": "source" or "destination",
-                  "data_dir": path, "data_log_dir": path or "",    or "archive": path, "sha256": ...,
-                  "processed": {zxid of a snapshot: zxid that the server had processed once that was complete}}, ...],
-     "chroot": "/..." or "",
-     "zxid": at which the trees are compared, by default the highest that all servers' files reach,
-     "cut": the zxid of the cut, once the destination is an ensemble of its own,
-     "without_source": true to pass without a source server's files}
-
 Before the cut, every znode's data, ACL and Stat must be the same on all servers. After it, the source's tree at the
 cut, with the destination's transactions since then, must be the destination's tree. So a change needs a transaction
 that the destination has logged, and each znode without one must be as it was. A server whose files do not reach the
@@ -39,13 +29,12 @@ from pyspark.sql import functions as F
 
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
-from quorumshift_spark import running
+from quorumshift_spark import running, session
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, Difference
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views import trees
 
 JOB = "ensemble_parity"
-VIEWS = ("servers", "chroot", "zxid", "cut", "without_source")
 SOURCE, DESTINATION = "source", "destination"
 ENSEMBLE = "ensemble"
 KIND = "znode"
@@ -65,7 +54,7 @@ _UNPACKED = "unpacked"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    return running.main(JOB, __doc__, _Run, arguments, VIEWS)
+    return running.main(JOB, __doc__, _Run, arguments)
 
 
 class _Run:
@@ -74,16 +63,8 @@ class _Run:
     def __init__(self, job: jobs.Job, result: Dict[str, Any]) -> None:
         self.job, self.result, self.given = job, result, job.view_options
         self.incomplete: List[str] = []
-        try:
-            self.chroot = str(self.given["chroot"])
-            self.sides = {f"{server['side']}:{server['name']}": server for server in self.given["servers"]}
-        except (KeyError, TypeError) as error:
-            raise jobs.JobError(f"views: {error} is missing (QS-VERIFY-004)") from None
-        unknown = {server["side"] for server in self.sides.values()} - {SOURCE, DESTINATION}
-        if unknown:
-            raise jobs.JobError(
-                f"views.servers: side is {sorted(unknown)[0]!r}, not {SOURCE} or {DESTINATION} (QS-VERIFY-004)"
-            )
+        self.chroot = self.given["chroot"]
+        self.sides = {f"{server['side']}:{server['name']}": server for server in self.given["servers"]}
         self.cut = self.given.get("cut")
 
     def run(self) -> None:
@@ -111,10 +92,6 @@ class _Run:
         if server.get("data_dir"):
             logs = server.get("data_log_dir") or server["data_dir"]
             return trees.Files(view, f"{server['data_dir']}/version-2", f"{logs}/version-2", processed)
-        if not (server.get("archive") and server.get("sha256")):
-            raise jobs.JobError(
-                f"views.servers: {view} needs either 'data_dir', or 'archive' with its 'sha256' (QS-VERIFY-004)"
-            )
         directory = os.path.join(unpacked, view.replace(":", "-"))
         try:
             os.makedirs(unpacked, mode=0o700, exist_ok=True)
@@ -154,7 +131,7 @@ class _Run:
                     "and run again"
                 )
                 continue
-            spans = [(self._shipped(servers[view]), upto)]
+            spans = [(servers[view], upto)]
             if after and view == source and destination:
                 since = next((name for name in destination if self._goes_back(servers[name], upto)), None)
                 if since is None:
@@ -163,7 +140,7 @@ class _Run:
                         "what Kafka wrote since. Run again with -e quorumshift_verify=false"
                     )
                     continue
-                spans.append((self._shipped(servers[since]), zxid))
+                spans.append((servers[since], zxid))
             try:
                 base = zk_files.snapshot_up_to(servers[view].snapshots, upto, servers[view].processed)
             except zk_log.ZooKeeperFileError as error:
@@ -185,26 +162,19 @@ class _Run:
         found = zk_log.files_of(files.logs, zk_log.LOGS)
         return bool(found) and found[0][0] <= zxid
 
-    def _shipped(self, files: trees.Files) -> trees.Files:
-        """Return the files as tasks read them."""
-        if not self.job.ship:
-            return files
-        if not files.archive:
-            raise jobs.JobError("executors do not share the driver's files: give archives (QS-VERIFY-004)")
-        with open(files.archive, "rb") as file:
-            return files._replace(snapshots="", logs="", content=file.read())
-
     # --- comparing ---
 
     def _compare(self, spark: SparkSession, compared: Sequence[trees.Tree]) -> None:
         key = self.job.digest_key
+        if not session.is_local(spark):
+            compared = [tree.carried() for tree in compared]
         tasks = max(1, spark.sparkContext.defaultParallelism // len(compared))
         parts = [
             trees.Part(number, tree, self.chroot, key, part, tasks, self.cut if number == 0 else None)
             for number, tree in enumerate(compared)
             for part in range(tasks)
         ]
-        rows = trees.rows(spark, parts, trees.digested, self.job.ship).persist(StorageLevel.MEMORY_AND_DISK)
+        rows = trees.rows(spark, parts, trees.digested).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             self._compare_rows(spark, rows, compared)
         finally:
@@ -227,7 +197,7 @@ class _Run:
             ]
             found: Dict[str, Dict[int, Dict[str, str]]] = {}
             if differing:
-                for row in trees.rows(spark, shown, trees.shown, self.job.ship).toLocalIterator():
+                for row in trees.rows(spark, shown, trees.shown).toLocalIterator():
                     if row.error:
                         raise jobs.ViewError(f"{compared[row.tree].view}: {row.error}")
                     found.setdefault(row.path, {})[row.tree] = json.loads(row.fields)
@@ -237,7 +207,7 @@ class _Run:
             self.result["leftovers"] = sorted(
                 (
                     {"path": row.path, **{**_NO_LEFTOVER, **json.loads(row.fields)}}
-                    for row in trees.rows(spark, [part], trees.left_over, self.job.ship).collect()
+                    for row in trees.rows(spark, [part], trees.left_over).collect()
                 ),
                 key=lambda row: row["path"],
             )

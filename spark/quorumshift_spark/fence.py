@@ -102,5 +102,6 @@ class Fencing:
             return False, f"{ANSWER.format(number)} answers another request"
         if answer.get("error"):
             return False, f"no new snapshot of the log: {answer['error']}"
+        jobs.check(answer, "log")
         self._views[rules.LOG].source = jobs.log_source(answer)
         return True, ""

@@ -1,47 +1,22 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The input of a job: checks job.json, and creates the views of metadata_parity.
+"""The input of a job: checks job.json by job.schema.json, and creates the views of metadata_parity.
 
 The file holds connection secrets: 0600 in a directory of 0700; its writer removes it. Its content reaches the tasks
 inside their function, never Spark's configuration, plans or logs.
-
-Of metadata_parity; each other job names the keys that differ:
-
-```
-{"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
- "ship": true where executors do not share the driver's files: tasks carry log, baseline and TLS files,
- "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
- "views": {
-   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second,
-                 "max_latency_ms": n}
-                or {"data_dir": path, "data_log_dir": path or "", "chroot": "/..." or "", "at_least": zxid,
-                 "password_encoder_secrets": [...]},
-   "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
-   "metadata_logs": [{"node": id, and the same} or {"node": id, "error": why there is none}, ...],   of other voters
-   "brokers": [{"id": n, "address": "host:port", "client": {...}, "file": {config of its file: value or null},
-                "directories": [id in meta.properties of a log directory, ...] if its host was read}, ...],
-   "controllers": [{"id": n, "address": "host:port", "client": {...}, "file": {...}}, ...],
-   "settings": [name, ...],           configs of which all nodes' files must say the same
-   "baseline": {"path": ...},
-   "copy_source": {"host": name, "archive": path, "sha256": ..., "snapshot": zxid of its snapshot, "before": zxid of
-                before the copy, when that snapshot was complete, "chroot": "/..." or ""}
-                or {"error": why there are no files of a ZooKeeper server}},
- "accept_unverified_copy": true where the operator has compared the initial copy,
- "foreign": [version of a build of another vendor that a node has, ...],
- "accept_not_compared": [token of core.gates.not_compared, ...],
- "bounds": {...}}
-```
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import pkgutil
 import stat
-from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
+import jsonschema
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
 
@@ -53,30 +28,13 @@ from quorumshift_spark.views.copy_source import CopySource
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
 
-VIEWS = (
-    "zookeeper",
-    "metadata_log",
-    "metadata_logs",
-    "brokers",
-    "controllers",
-    "settings",
-    "baseline",
-    "copy_source",
-)
-
 
 class JobError(ValueError):
     """job.json cannot be used. The message names the key and never shows a value that may be secret."""
 
 
 class Bounds(NamedTuple):
-    """Limits of a job; times in seconds.
-
-    `rounds`: re-checks at most; `pause_s`: between them; `fence_s`: for /migration to pass the end of the log;
-    `log_refresh_s`: for a new snapshot of the log in a round, 0 requests none; `request_timeout_s`: for one response
-    of ZooKeeper or a broker; `read_s`: for reading records; `reread_limit`: keys to re-check together; `shown`:
-    differences listed in result.json.
-    """
+    """Limits of a job, see the schema."""
 
     rounds: int = 6
     pause_s: float = 2.0
@@ -89,8 +47,7 @@ class Bounds(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}; `view_options`: its `views`; `own`:
-    what this job alone has; `secrets`: that no message may quote."""
+    """A checked job.json. `view_options`: its `views`; the others: see there."""
 
     directory: str
     nonce: str
@@ -102,22 +59,18 @@ class Job(NamedTuple):
     fence: Dict[str, int]
     view_options: Dict[str, Any]
     bounds: Bounds
-    ship: bool = False
     accept_unverified_copy: bool = False
     foreign: Tuple[str, ...] = ()
     accept_not_compared: Tuple[str, ...] = ()
-    own: Mapping[str, Any] = MappingProxyType({})
-    secrets: Tuple[str, ...] = ()
+    fingerprint: Dict[str, Any] | None = None
+    store: str | None = None
 
     def __repr__(self) -> str:
         return f"Job(gate={self.gate!r}, nonce={self.nonce!r})"
 
 
-def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Job:
-    """Read job.json, in whose `views` only these keys are known. Raises JobError.
-
-    :arg own: keys that this job alone has. Such a job needs neither a gate nor digests of secrets.
-    """
+def read(path: str) -> Dict[str, Any]:
+    """Read a job.json that says where its result goes. Raises JobError."""
     try:
         with open(path, encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
@@ -129,17 +82,13 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         raise JobError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:
         raise error if isinstance(error, JobError) else JobError(f"{path} is not JSON") from None
-    if not isinstance(given, dict):
-        raise JobError(f"{path} is not a JSON object (QS-VERIFY-004)")
-    for name, kind in _TYPES.items():
-        is_needed = not own or name not in _OPTIONAL or name in given
-        if is_needed and (not isinstance(given.get(name), kind) or not given[name]):
-            raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__} (QS-VERIFY-004)")
-    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", *_ACCEPTED, *own}
-    unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
-    unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
-    if unknown:
-        raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r} (QS-VERIFY-004)")
+    check(given, "any_job")
+    return given
+
+
+def checked(path: str, given: Mapping[str, Any], name: str) -> Job:
+    """Return the job of this name whose job.json at `path` has this content. Raises JobError."""
+    check(given, name)
     return Job(
         os.path.dirname(os.path.abspath(path)),
         given["nonce"],
@@ -151,28 +100,63 @@ def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Jo
         given.get("fence") or {},
         given["views"],
         Bounds(**(given.get("bounds") or {})),
-        bool(given.get("ship")),
-        bool(given.get("accept_unverified_copy")),
-        _texts(path, given, "foreign"),
-        _texts(path, given, "accept_not_compared"),
-        {name: given.get(name) for name in own},
-        tuple(sorted(_secrets(given["views"]), key=len, reverse=True)),
+        given.get("accept_unverified_copy", False),
+        tuple(given.get("foreign") or ()),
+        tuple(given.get("accept_not_compared") or ()),
+        given.get("fingerprint"),
+        given.get("store"),
     )
 
 
-_TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
-_OPTIONAL = ("gate", "digest_key_file")
+@functools.lru_cache(maxsize=None)
+def schema() -> Dict[str, Any]:
+    """Return the JSON Schema of job.json: each job has its own in `$defs`."""
+    return json.loads(pkgutil.get_data("quorumshift_spark", "job.schema.json") or b"")
 
 
-_ACCEPTED = ("accept_unverified_copy", "foreign", "accept_not_compared")
+def check(given: Any, what: str) -> None:
+    """Raise JobError where a value is not as the schema's `$defs` say of `what`. The message quotes no text of the
+    value, which may be secret."""
+    validator = jsonschema.Draft202012Validator({"$ref": f"#/$defs/{what}", "$defs": schema()["$defs"]})
+    error = min(validator.iter_errors(given), key=lambda found: [*map(str, found.absolute_path)], default=None)
+    if error is None:
+        return
+
+    def place(*below: str) -> str:
+        return repr(".".join(map(str, (*error.absolute_path, *below))) or "job.json")
+
+    known, said = error.schema.get("properties", {}), error.schema.get("description", "")
+    kind, limit, value = error.validator, error.validator_value, error.instance
+    if kind in ("oneOf", "anyOf"):
+        text, said = f"{place()} needs {said}", ""
+    elif kind == "required":
+        text, said = f"{place(next(name for name in limit if name not in value))} is missing", ""
+    elif kind == "additionalProperties":
+        text, said = f"unknown key {place(min(value.keys() - known))}; the keys are {', '.join(known)}", ""
+    elif kind in ("minLength", "minItems", "minProperties") or value is None:
+        text = f"{place()} is missing"
+    elif isinstance(limit, (int, float)):
+        text = f"{place()} is {value!r}, not valid: {kind} is {limit}"
+    else:
+        text = f"{place()} is not {' or '.join(map(str, limit if isinstance(limit, list) else [limit]))}"
+    raise JobError(f"{text}{': ' if said else ''}{said} (QS-VERIFY-004)")
 
 
-def _texts(path: str, given: Mapping[str, Any], name: str) -> Tuple[str, ...]:
-    """Return a list of texts of job.json. A text in its place would be taken for its letters."""
-    found = given.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise JobError(f"{path}: {name!r} is not a list of texts (QS-VERIFY-004)")
-    return tuple(found)
+def describe(found: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
+    """Yield a line for each key of an object in the schema, for --help."""
+    for name, of_name in _plain(found).get("properties", {}).items():
+        of = _plain(of_name)
+        yield f"{indent}{name:<{max(1, 26 - len(indent))}} {of.get('description', '')}".rstrip()
+        yield from describe(of.get("items", of), indent + "  ")
+
+
+def _plain(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema with what it refers to."""
+    of = found.get("$ref") or found.get("then", {}).get("$ref")
+    if of is None:
+        return found
+    other = schema()["$defs"][of.rpartition("/")[2]]
+    return {**other, **found, "properties": {**found.get("properties", {}), **other.get("properties", {})}}
 
 
 def _digest_key(path: str) -> bytes:
@@ -186,8 +170,12 @@ def _digest_key(path: str) -> bytes:
     return key
 
 
+def secrets(given: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Return the passwords in job.json (secrets.security), and whatever else an option calls secret; longest first."""
+    return tuple(sorted(_secrets(given.get("views")), key=len, reverse=True))
+
+
 def _secrets(given: Any, is_secret: bool = False) -> Iterator[str]:
-    """Yield the passwords in a part of job.json (secrets.security), and whatever else an option calls secret."""
     if isinstance(given, dict):
         for name, value in given.items():
             yield from _secrets(value, is_secret or name == "auth" or "password" in name or "secret" in name)
@@ -207,23 +195,19 @@ def views(job: Job) -> List[View]:
         if given.get("zookeeper") is not None:
             created.append(_zookeeper(given["zookeeper"], digests, job))
         if given.get("metadata_log") is not None:
-            leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG, job.ship)
+            leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG)
             others = [entry for entry in given.get("metadata_logs") or () if "error" not in entry]
             created.append(leader)
-            created += [
-                MetadataLogView(log_source(entry), digests, log_name(entry), job.ship, leader) for entry in others
-            ]
+            created += [MetadataLogView(log_source(entry), digests, log_name(entry), leader) for entry in others]
         created += [_controller(entry, job) for entry in given.get("controllers") or ()]
         if given.get("brokers"):
             created += [_broker(entry, digests, job) for entry in given["brokers"]]
         if given.get("baseline") is not None:
             path = given["baseline"]["path"]
             created += [
-                baseline.BaselineView(path, of, job.cluster_id, job.digest_key, job.ship)
+                baseline.BaselineView(path, of, job.cluster_id, job.digest_key)
                 for of in sorted(baseline.about(path)["states"])
             ]
-    except KeyError as error:
-        raise JobError(f"views: {error.args[0]!r} is missing (QS-VERIFY-004)") from None
     except (TypeError, ValueError) as error:
         raise JobError(f"views: {error}") from None
     return created
@@ -255,7 +239,6 @@ def _zookeeper(given, digests, job):
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
-        ship=job.ship,
         foreign=bool(job.foreign),
     )
 
@@ -263,8 +246,6 @@ def _zookeeper(given, digests, job):
 def _broker(given, digests, job):
     option = f"brokers.{given['id']}.client"
     security = Security.from_options(given.get("client"), option)
-    if job.ship:
-        security = security.with_content()
     address = addresses.parse_host_port(given["address"])
     timeout = job.bounds.request_timeout_s
     settings = job.view_options.get("settings") or ()
@@ -273,27 +254,21 @@ def _broker(given, digests, job):
 
 def _controller(given, job):
     security = Security.from_options(given.get("client"), f"controllers.{given['id']}.client")
-    if job.ship:
-        security = security.with_content()
     address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
 
 
 def copy_source(job: Job) -> CopySource | None:
-    """Return what shows ZooKeeper as the copy found it, None where the job does not say. Raises JobError."""
+    """Return what shows ZooKeeper as the copy found it, None where the job does not say."""
     given = job.view_options.get("copy_source")
     if given is None:
         return None
     digests = Digests(job.digest_key)
     if "error" in given:
         return CopySource(None, 0, str(given["error"]), "", job.cluster_id, digests, ())
-    try:
-        processed = {int(given["snapshot"]): int(given["before"])}
-        files = trees.Files(given["host"], "", "", processed, given["archive"], given["sha256"])
-        secrets = _encoder_secrets(job.view_options.get("zookeeper") or {})
-        return CopySource(files, int(given["before"]), "", given["chroot"], job.cluster_id, digests, secrets)
-    except KeyError as error:
-        raise JobError(f"views.copy_source: {error.args[0]!r} is missing (QS-VERIFY-004)") from None
+    files = trees.Files(given["host"], "", "", {given["snapshot"]: given["before"]}, given["archive"], given["sha256"])
+    of_encoder = _encoder_secrets(job.view_options.get("zookeeper") or {})
+    return CopySource(files, given["before"], "", given["chroot"], job.cluster_id, digests, of_encoder)
 
 
 def log_name(entry: Dict[str, Any]) -> str:
@@ -307,15 +282,9 @@ def logs_not_read(job: Job) -> Dict[str, str]:
     return {log_name(entry): str(entry["error"]) for entry in entries if "error" in entry}
 
 
-def log_source(given: Dict[str, Any]) -> LogSource:
-    """Return the source for {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
-    if not isinstance(given.get("end_offset"), int):
-        raise JobError("metadata_log.end_offset is missing: give the high watermark of the quorum (QS-VERIFY-004)")
-    if bool(given.get("archive")) == bool(given.get("directory")) or bool(given.get("archive")) != bool(
-        given.get("sha256")
-    ):
-        raise JobError("metadata_log: give either 'directory', or 'archive' with its 'sha256' (QS-VERIFY-004)")
-    return LogSource(given["end_offset"], given.get("directory"), given.get("archive"), given.get("sha256"))
+def log_source(given: Mapping[str, Any]) -> LogSource:
+    """Return the source for a log of job.json."""
+    return LogSource(*(given.get(name) for name in ("end_offset", "directory", "archive", "sha256")))
 
 
-__all__ = ["Bounds", "Job", "JobError", "ViewError", "load", "log_source", "logs_not_read", "views"]
+__all__ = ["Bounds", "Job", "JobError", "ViewError", "checked", "log_source", "logs_not_read", "read", "views"]

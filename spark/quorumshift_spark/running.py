@@ -32,20 +32,17 @@ def main(
     about: str | None,
     create: Callable[[jobs.Job, Dict[str, Any]], Any],
     arguments: Sequence[str] | None,
-    views: Sequence[str] = jobs.VIEWS,
-    own: Sequence[str] = (),
     warm_up: ahead.WarmUp | None = None,
 ) -> int:
     """Run the job `create(job, result)`, whose `run` fills in the result as far as it gets; return the exit code.
 
     :arg about: the text of --help: what the job reads and writes.
-    :arg views: the keys of `views` in job.json; `own`: its other keys, see job.load.
     :arg warm_up: see ahead.start.
     """
     parser = argparse.ArgumentParser(
         prog=f"submit.py {name}",
         description=about,
-        epilog=_EPILOG.format(name=name, keys=(jobs.__doc__ or "").partition("\n\n")[2].strip()),
+        epilog=_EPILOG.format(name=name, keys="\n".join(jobs.describe(jobs.schema()["$defs"][name]))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -62,7 +59,7 @@ def main(
     try:
         if given.wait is not None:
             started = ahead.start(name, given.input, given.wait, warm_up)
-        return _run(name, create, given.input, views, own)
+        return _run(name, create, given.input)
     except ahead.NotNeeded:
         return _NOT_NEEDED
     finally:
@@ -91,23 +88,17 @@ example, on one host, that compares ZooKeeper with a broker (digest.key: 16 rand
   END
   spark-submit --master 'local[*]' --py-files quorumshift_spark.zip submit.py metadata_parity --input job/job.json
 
-job.json of all jobs:
+keys of job.json (job.schema.json):
 {keys}
 """
 
 
-def _run(
-    name: str,
-    create: Callable[[jobs.Job, Dict[str, Any]], Any],
-    job_file: str,
-    views: Sequence[str],
-    own: Sequence[str],
-) -> int:
+def _run(name: str, create: Callable[[jobs.Job, Dict[str, Any]], Any], job_file: str) -> int:
     try:
-        job = jobs.load(job_file, views, own)
-        os.makedirs(job.output, mode=0o700, exist_ok=True)
+        given = jobs.read(job_file)
+        os.makedirs(given["output"], mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(job.output, results.NAME))
+            os.unlink(os.path.join(given["output"], results.NAME))
     except (jobs.JobError, OSError) as error:
         # Without a job there is no output directory; a missing result opens no gate
         print(f"{name}: {error_line(error)}", file=sys.stderr)
@@ -115,25 +106,26 @@ def _run(
     result = results.empty(results.ERROR, [], name)
     started = time.monotonic()
     try:
-        create(job, result).run()
+        create(jobs.checked(job_file, given, name), result).run()
     except PySparkException as error:
         _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). {_CAUSE}")
     except Exception as error:
         _fail(result, _spark_failure(error) or error_line(error))
-    _scrub(result, job.secrets)
+    _scrub(result, jobs.secrets(given))
     result["timings"]["total"] = round(time.monotonic() - started, 3)
-    result.update(nonce=job.nonce, gate=job.gate, phase=job.phase, cluster_id=job.cluster_id)
+    about = {key: given.get(key) for key in ("nonce", "gate", "phase", "cluster_id")}
+    result.update({key: value if isinstance(value, str) else None for key, value in about.items()})
     result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
     try:
-        results.write(job.output, result)
+        results.write(given["output"], result)
     except OSError as error:
         print(f"{name}: cannot write the result: {error_line(error)}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
     try:
-        report.write(job.output)
+        report.write(given["output"])
     except Exception as error:  # the report does not affect the verdict
         print(f"{name}: cannot write the report: {error_line(error)}", file=sys.stderr)
-    print(f"{name} {job.gate}: {result['verdict']}" + "".join(f"\n- {text}" for text in result["reasons"]))
+    print(f"{name} {result['gate']}: {result['verdict']}" + "".join(f"\n- {text}" for text in result["reasons"]))
     return results.EXIT_CODES[result["verdict"]]
 
 

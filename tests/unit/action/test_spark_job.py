@@ -14,7 +14,9 @@ import shutil
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.quorumshift.kafka.plugins.action import spark_job
+from ansible_collections.quorumshift.kafka.plugins.modules import spark_job as module
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, spark_jobs
+from quorumshift_spark import job as jobs
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
 ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}, "archive": ""}
@@ -36,10 +38,23 @@ def spark(harness, tmp_path):
     harness.variables["_quorumshift_temporary"] = str(tmp_path)
     harness.variables["_quorumshift_private"] = "quorumshift-cluster-1-"
     harness.variables["quorumshift_spark_conf"] = {"spark.ui.enabled": "false"}
+    of_records = {"topics": ["*"], "exclude": [], "samples": [], "purged": ["*-repartition"]}
+    harness.variables.update({f"quorumshift_fingerprint_{name}": value for name, value in of_records.items()})
     node = {"node_id": 1, "log_dirs": [], "file": {"properties": {"listeners": "PLAINTEXT://b1:9094"}}}
     harness.facts("b1", quorumshift_node=node)
     harness.facts("b2", quorumshift_node={**node, "node_id": 2})
-    return harness
+    yield harness
+    for asked in harness.asked:
+        if asked.get("job"):
+            is_as_the_schema_says(asked)
+
+
+def is_as_the_schema_says(asked):
+    """Check what reaches the job: with what the module adds."""
+    (name,) = set(spark_jobs.JOBS) & set(asked["submit"])
+    clients = dict.fromkeys(("client", "controller_client", "zookeeper_client"))
+    connections = {**clients, "zookeeper_connect": "z1:2181", **asked, "encoder_secrets": [], "digest_key": ""}
+    jobs.check({**module.complete_job(connections), "digest_key_file": "digest.key"}, name)
 
 
 def written(directory, changed=None):
@@ -234,7 +249,7 @@ def test_the_files_that_show_zookeeper_before_the_copy_are_copied(spark, tmp_pat
     spark.variables["quorumshift_zookeeper_connect"] = "z1:2181/prod/kafka"
     facts = {"host": "z1", "sha256": "00", "snapshot": 5, "before": 9}
     spark.run("spark_job", {**ARGS, "copy_source": {**facts, "archive": str(archive)}}, result("differ"))
-    given = spark.asked[0]["job"]["views"]["copy_source"]
+    given = dict(spark.asked[0]["job"]["views"]["copy_source"])
     there = given.pop("archive")
     assert given == {**facts, "chroot": "/prod/kafka"} and there.endswith("/input/zookeeper.tar.gz")
 
@@ -309,6 +324,7 @@ def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
         "archive": str(tmp_path / "7.tar.gz"),
         "others": others,
     }
+    spark.facts("c1", quorumshift_node={"node_id": 101, "log_dirs": [], "address": "c1:9093"})
     spark.run("spark_job", {**ARGS, **given}, result("differ"))
     of_leader, read, *unread = [
         spark.asked[0]["job"]["views"]["metadata_log"],
@@ -421,7 +437,7 @@ def test_report_and_tables_are_fetched_from_another_spark_host(tmp_path):
     ("uri", "ends"), [("hdfs://n1/kafka/", "hdfs://n1/kafka/{}"), ("/mnt/nfs", "/mnt/nfs/{}"), ("", "{}/records")]
 )
 def test_executors_write_the_records_hashes_where_the_next_job_finds_them(spark, uri, ends):
-    spark.variables.update(quorumshift_fingerprint_uri=uri, quorumshift_spark_timeout_s=900)
+    spark.variables.update(quorumshift_spark_uri=uri, quorumshift_spark_timeout_s=900)
     spark.run("spark_job", {"name": "data_fingerprint", "gate": "before_controllers", "seen": SEEN}, result("differ"))
     (asked,) = spark.asked
     assert asked["job"]["store"].endswith(ends.format(asked["job"]["cluster_id"]))

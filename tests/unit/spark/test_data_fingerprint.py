@@ -117,12 +117,13 @@ def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -
     ("fingerprint", "message"),
     [
         ({"hours": 1}, "unknown key 'fingerprint.hours'; the keys are topics, exclude"),
-        ({"chunk_offsets": 0}, "fingerprint.chunk_offsets 0 is not valid"),
-        ({"samples": [{"last": 5}]}, "fingerprint.samples[0] (quorumshift_fingerprint_samples): it needs 'topics'"),
-        ({"samples": [{"topics": ["*"]}]}, "besides 'topics' it takes either"),
-        ({"samples": [{"topics": ["*"], "last": 5, "percent": 5}]}, "besides 'topics' it takes either"),
-        ({"samples": [{"topics": ["*"], "last": 0}]}, "'last' must be"),
-        ({"samples": [{"topics": ["*"], "percent": 101}]}, "'percent' must be"),
+        ({"chunk_offsets": 0}, "'fingerprint.chunk_offsets' is 0, not valid: minimum is 1"),
+        ({"samples": [{"last": 5}]}, "'fingerprint.samples.0.topics' is missing"),
+        ({"samples": [{"topics": ["*"]}]}, "either 'last' or 'percent' (quorumshift_fingerprint_samples)"),
+        ({"samples": [{"topics": ["*"], "last": 5, "percent": 5}]}, "'fingerprint.samples.0' needs besides 'topics'"),
+        ({"samples": [{"topics": ["*"], "last": 0}]}, "'fingerprint.samples.0.last' is 0, not valid: minimum is 1"),
+        ({"samples": [{"topics": ["*"], "percent": 101}]}, "is 101, not valid: maximum is 100: of the chunks"),
+        ({"samples": [{"topics": "*", "last": 5}]}, "'fingerprint.samples.0.topics' is not array"),
     ],
 )
 def test_invalid_settings_are_an_error(tmp_path: pathlib.Path, log: Log, fingerprint: Any, message: str) -> None:
@@ -130,10 +131,10 @@ def test_invalid_settings_are_an_error(tmp_path: pathlib.Path, log: Log, fingerp
     assert result["verdict"] == "error" and message in result["reasons"][0] and log.asked == 0
 
 
-@pytest.mark.parametrize("servers", [None, "", ["h:1"]])
-def test_a_job_without_servers_as_text_is_an_error(tmp_path: pathlib.Path, log: Log, servers: Any) -> None:
+@pytest.mark.parametrize(("servers", "wrong"), [(None, "missing"), ("", "missing"), (["h:1"], "not string")])
+def test_a_job_without_servers_as_text_is_an_error(tmp_path: pathlib.Path, log: Log, servers: Any, wrong: str) -> None:
     result = run(tmp_path, "nowhere", views={"cluster": {"bootstrap_servers": servers}})
-    said = f"'views.cluster.bootstrap_servers' is {servers!r}, not text as 'host:port,...' (QS-VERIFY-004)"
+    said = f"'views.cluster.bootstrap_servers' is {wrong} (QS-VERIFY-004)"
     assert result["reasons"] == [said] and log.asked == 0
 
 
@@ -141,9 +142,8 @@ def test_a_job_without_servers_as_text_is_an_error(tmp_path: pathlib.Path, log: 
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "not a JSON object"),
-        ('{"nonce": "n"}', "'cluster_id' is missing"),
-        ('{"nonce": "n", "cluster_id": "c", "output": "o", "views": {"a": 1}}', "unknown key 'views.a'"),
+        ("[]", "'job.json' is not object"),
+        ('{"nonce": "n"}', "'output' is missing"),
     ],
 )
 def test_a_file_that_is_no_job_is_rejected(
@@ -157,6 +157,14 @@ def test_a_file_that_is_no_job_is_rejected(
     path.chmod(0o640)
     assert data_fingerprint.main(["--input", str(path)]) == 2
     assert "chmod 600" in capsys.readouterr().err
+
+
+def test_a_job_that_says_where_its_result_goes_gets_one_that_names_the_mistake(
+    tmp_path: pathlib.Path, log: Log
+) -> None:
+    result = run(tmp_path, "wrong", views={"cluster": {"bootstrap_servers": "h:1"}, "a": 1})
+    assert result["reasons"] == ["unknown key 'views.a'; the keys are cluster, baseline (QS-VERIFY-004)"]
+    assert log.asked == 0
 
 
 def test_a_cluster_without_leaders_is_asked_again_for_so_long(monkeypatch):

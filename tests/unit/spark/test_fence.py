@@ -137,5 +137,5 @@ def test_late_answer_is_not_used_for_a_later_request(run, tmp_path):
 def test_answer_without_an_end_offset_is_rejected(run, tmp_path):
     fencing = run(JOB_FENCE, ZooKeeper((AT, ZXID)), log_refresh_s=5)
     answering(tmp_path, 1, {"nonce": "n", "round": 1, "directory": "/second"})
-    with pytest.raises(jobs.JobError, match="end_offset is missing"):
+    with pytest.raises(jobs.JobError, match="'end_offset' is missing"):
         fencing.advance()

@@ -45,8 +45,12 @@ def write(tmp_path):
     return to_file
 
 
+def load(path):
+    return jobs.checked(path, jobs.read(path), "metadata_parity")
+
+
 def test_job_is_read(given, write):
-    job = jobs.load(write({**given, "bounds": {"rounds": 2}, "fence": {"migration_zxid": 1}}))
+    job = load(write({**given, "bounds": {"rounds": 2}, "fence": {"migration_zxid": 1}}))
     assert (job.gate, job.bounds.rounds, job.digest_key) == ("before_controllers", 2, b"k" * 32)
     assert [view.name for view in jobs.views(job)] == ["zookeeper"]
     assert "k" * 32 not in repr(job)
@@ -58,7 +62,11 @@ def test_job_is_read(given, write):
         ({"nonce": None}, "'nonce' is missing"),
         ({"views": {}}, "'views' is missing"),
         ({"gates": 1}, "unknown key 'gates'"),
-        ({"views": {"zookeper": {}}}, "views.zookeper"),
+        ({"views": {"zookeper": {}}}, "unknown key 'views.zookeper'; the keys are zookeeper, metadata_log"),
+        ({"foreign": "ccs"}, "'foreign' is not array or null: a list of texts"),
+        ({"bounds": {"rounds": -1}}, "'bounds.rounds' is -1, not valid: minimum is 0"),
+        ({"gate": 5}, "'gate' is not string"),
+        ({"cluster_id": {"password": "hidden"}}, "'cluster_id' is not string .QS-VERIFY-004"),
         ({"bounds": {"round": 1}}, "bounds.round"),
         ({"digest_key_file": "/nowhere/key"}, "digest_key_file /nowhere/key"),
         ({"digest_key_file": "/dev/null"}, "fewer than 16 bytes"),
@@ -66,35 +74,36 @@ def test_job_is_read(given, write):
 )
 def test_invalid_job_is_rejected(given, write, change, message):
     with pytest.raises(jobs.JobError, match=message):
-        jobs.load(write({**given, **change}))
+        load(write({**given, **change}))
 
 
 def test_job_that_other_users_can_read_is_rejected(given, write):
     with pytest.raises(jobs.JobError, match="chmod 600"):
-        jobs.load(write(given, 0o640))
+        load(write(given, 0o640))
 
 
 def test_message_for_invalid_json_does_not_quote_it(write):
     with pytest.raises(jobs.JobError, match="is not JSON") as error:
-        jobs.load(write('{"password": hidden}'))
+        load(write('{"password": hidden}'))
     assert "hidden" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("views", "message"),
     [
-        ({"zookeeper": {}}, "'connect' is missing"),
+        ({"zookeeper": {}}, "'views.zookeeper' needs either 'connect', or"),
         ({"zookeeper": {"connect": "h:1", "client": {"tls": True}}}, "zookeeper_client.tls"),
-        ({"metadata_log": {"directory": "/x"}}, "end_offset is missing"),
-        ({"metadata_log": {"end_offset": 1}}, "either 'directory', or 'archive'"),
+        ({"metadata_log": {"directory": "/x"}}, "'views.metadata_log.end_offset' is missing"),
+        ({"metadata_log": {"end_offset": 1}}, "'views.metadata_log' needs either 'directory', or 'archive'"),
         ({"metadata_log": {"end_offset": 1, "archive": "/x"}}, "'archive' with its 'sha256'"),
+        ({"metadata_logs": [{"node": 1, "end_offset": 1}]}, "'views.metadata_logs.0' needs either 'directory'"),
+        ({"copy_source": {"host": "z1"}}, "'views.copy_source.archive' is missing"),
         ({"brokers": [{"id": 1, "address": "nowhere"}]}, "views: "),
     ],
 )
 def test_invalid_views_are_rejected(given, write, views, message):
-    job = jobs.load(write({**given, "views": views}))
     with pytest.raises(jobs.JobError, match=message):
-        jobs.views(job)
+        jobs.views(load(write({**given, "views": views})))
 
 
 def test_missing_job_exits_with_error_and_writes_nothing(tmp_path, capsys):
