@@ -44,13 +44,17 @@ options:
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
+          - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By
+            default, the CAs that the system trusts.
         type: path
+      ssl_capassword:
+        description:
+          - Password of this trust store. A JKS store needs none.
+        type: str
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, if the server requires one.
-          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
-            C(openssl pkcs12).
+          - PEM file of the client certificate and its chain, if the server requires one, or a key store of Java's
+            (JKS, PKCS12) with one private key.
         type: path
       ssl_keyfile:
         description:
@@ -58,7 +62,7 @@ options:
         type: path
       ssl_keypassword:
         description:
-          - Password of the private key.
+          - Password of the private key. That of a store is the store's too.
         type: str
       ssl_verify:
         description:
@@ -98,13 +102,17 @@ options:
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
+          - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By
+            default, the CAs that the system trusts.
         type: path
+      ssl_capassword:
+        description:
+          - Password of this trust store. A JKS store needs none.
+        type: str
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, if the server requires one.
-          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
-            C(openssl pkcs12).
+          - PEM file of the client certificate and its chain, if the server requires one, or a key store of Java's
+            (JKS, PKCS12) with one private key.
         type: path
       ssl_keyfile:
         description:
@@ -112,7 +120,7 @@ options:
         type: path
       ssl_keypassword:
         description:
-          - Password of the private key.
+          - Password of the private key. That of a store is the store's too.
         type: str
       ssl_verify:
         description:

@@ -14,6 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security
 
 _SSL: Dict[str, Dict[str, Any]] = {
     "cafile": {"type": "path"},
+    "capassword": {"type": "str", "no_log": True},
     "certfile": {"type": "path"},
     "keyfile": {"type": "path", "no_log": False},
     "keypassword": {"type": "str", "no_log": True},

@@ -123,9 +123,8 @@ def test_unusable_file_is_named(tmp_path):
     pathlib.Path(empty).write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
     for option in ("ssl_cafile", "ssl_certfile"):
         assert message(**{option: absent}) == f"client.{option}: {absent}: No such file or directory"
-        assert message(**{option: store}).startswith(
-            f"client.{option}: {store}: not a PEM file. Convert JKS and PKCS12 stores"
-        )
+        kinds = "neither a PEM file nor a JKS or PKCS12 store (QS-CONNECT-007)"
+        assert message(**{option: store}) == f"client.{option}: {store}: {kinds}"
     assert message(ssl_certfile=empty, ssl_keyfile=absent).startswith(f"client.ssl_keyfile: {absent}: No such file")
     assert message(ssl_cafile=empty) == f"client.ssl_cafile: {empty}: contains no readable certificate (QS-CONNECT-007)"
     assert "do not match" in message(ssl_certfile=empty)
