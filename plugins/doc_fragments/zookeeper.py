@@ -75,4 +75,17 @@ options:
         description:
           - The user's password. Required with V(DIGEST-MD5).
         type: str
+      sasl_kerberos_service_name:
+        description:
+          - The service in the servers' principals, as C(sasl.kerberos.service.name). By default V(zookeeper).
+        type: str
+      sasl_kerberos_keytab:
+        description:
+          - File with the keys of O(zookeeper_client.sasl_kerberos_principal). By default, the tickets in the
+            credential cache of the user, which C(kinit) fills.
+        type: path
+      sasl_kerberos_principal:
+        description:
+          - The tool's principal in the keytab.
+        type: str
 """

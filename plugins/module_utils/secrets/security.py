@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
+import urllib.parse
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, Mapping, Tuple
 
@@ -20,8 +21,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import k
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""Mechanisms that the collection's own client supports."""
 SASL_MECHANISMS = (*PASSWORD_MECHANISMS, "GSSAPI", "OAUTHBEARER")
+CONTROLLER_MECHANISMS = ("PLAIN", "GSSAPI", "OAUTHBEARER")
+"""Mechanisms of a controllers' listener: SCRAM credentials are in the metadata behind it."""
 
 
 class SecurityError(ValueError):
@@ -164,6 +166,29 @@ _LASTING: Dict[Tuple[Tuple[str, bytes], ...], Tuple[contextlib.ExitStack, Tls]] 
 
 
 @dataclass(frozen=True)
+class OauthLogin:
+    """Where the access token of OAUTHBEARER is from: an endpoint with a client's id and secret, or a file."""
+
+    token_endpoint_url: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scope: str | None = None
+    cafile: str | None = None
+    token_file: str | None = None
+    option: str = field(default="client", repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class KerberosLogin:
+    """Where the ticket of GSSAPI is from: a keytab with its principal, or by default the credential cache."""
+
+    service_name: str = "kafka"
+    keytab: str | None = None
+    principal: str | None = None
+    option: str = field(default="client", repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Security:
     """How to connect to one Kafka listener. Equal values make equal connections; repr shows no secret."""
 
@@ -173,6 +198,8 @@ class Security:
     password: str | None = field(default=None, repr=False)
     tls: Tls | None = None
     option: str = field(default="client", repr=False, compare=False)
+    oauth: OauthLogin | None = None
+    kerberos: KerberosLogin | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, option: str = "client") -> Security:
@@ -193,7 +220,7 @@ class Security:
         )
         if stray:
             raise SecurityError(f"{option}.{stray[0]} has no effect with security_protocol {protocol} (QS-CONNECT-007)")
-        mechanism = None
+        mechanism = oauth = kerberos = None
         if uses_sasl:
             mechanism = str(given.get("sasl_mechanism", "")).upper()
             if mechanism not in SASL_MECHANISMS:
@@ -207,8 +234,12 @@ class Security:
                         raise SecurityError(
                             f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it (QS-CONNECT-007)"
                         )
+            _require_own_keys(given, mechanism, option)
+            oauth = _oauth(given, option) if mechanism == "OAUTHBEARER" else None
+            kerberos = _kerberos(given, option, "kafka") if mechanism == "GSSAPI" else None
         tls = _tls(given, option, "ssl_") if uses_tls else None
-        return cls(protocol, mechanism, given.get("sasl_username"), given.get("sasl_password"), tls, option)
+        user = given.get("sasl_username"), given.get("sasl_password")
+        return cls(protocol, mechanism, *user, tls, option, oauth, kerberos)
 
     @property
     def sasl(self) -> bool:
@@ -230,19 +261,10 @@ class Security:
         """Return the SSLContext, None if the protocol has no TLS. Raises SecurityError."""
         return self.tls.context() if self.tls else None
 
-    def require_own_client(self) -> None:
-        """Raise SecurityError if the collection's own client does not support the mechanism."""
-        if self.sasl and self.mechanism not in PASSWORD_MECHANISMS:
-            raise SecurityError(
-                f"{self.option}.sasl_mechanism: probes of a single broker or controller do not support "
-                f"{self.mechanism}. Use a listener and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual "
-                "TLS (QS-CONNECT-007)"
-            )
-
     def librdkafka(self) -> Dict[str, Any]:
         """Return settings for confluent-kafka (librdkafka's CONFIGURATION.md), secrets included.
 
-        Raises SecurityError.
+        Without the token of OAUTHBEARER, for which wire.librdkafka has a function. Raises SecurityError.
         """
         settings: Dict[str, Any] = {"security.protocol": self.protocol}
         if self.sasl:
@@ -285,6 +307,7 @@ class ZkSecurity:
     sasl_username: str | None = None
     sasl_password: str | None = field(default=None, repr=False)
     option: str = field(default="zookeeper_client", repr=False, compare=False)
+    kerberos: KerberosLogin | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, option: str = "zookeeper_client") -> ZkSecurity:
@@ -313,12 +336,17 @@ class ZkSecurity:
                         raise SecurityError(
                             f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it (QS-CONNECT-007)"
                         )
+            _require_own_keys(given, mechanism, option)
         elif "sasl_username" in given or "sasl_password" in given:
             raise SecurityError(
                 f"{option}.sasl_mechanism is missing: {option}.sasl_username or sasl_password needs it (QS-CONNECT-007)"
             )
+        else:
+            _require_own_keys(given, "none", option)
+        kerberos = _kerberos(given, option, "zookeeper") if mechanism == "GSSAPI" else None
         tls = _tls(given, option, "") if use_tls else None
-        return cls(tls, digest, mechanism, given.get("sasl_username"), given.get("sasl_password"), option)
+        user = given.get("sasl_username"), given.get("sasl_password")
+        return cls(tls, digest, mechanism, *user, option, kerberos)
 
     def with_content(self) -> ZkSecurity:
         """Return this with the content of its files, for other machines. Raises SecurityError."""
@@ -371,6 +399,8 @@ class ZkSecurity:
                     ("mechanism", self.sasl_mechanism),
                     ("username", self.sasl_username),
                     ("password", self.sasl_password),
+                    ("service", self.kerberos.service_name if self.kerberos else None),
+                    ("kerberos", self.kerberos),
                 )
                 if value is not None
             }
@@ -380,8 +410,18 @@ class ZkSecurity:
 _FILES = ("cafile", "certfile", "keyfile")
 _TLS_KEYS = ("cafile", "capassword", "certfile", "keyfile", "keypassword", "verify", "check_hostname")
 _TLS_FILE_KEYS = tuple(f"ssl_{name}" for name in _TLS_KEYS[:5])
-_SASL_KEYS = ("sasl_mechanism", "sasl_username", "sasl_password")
-_CLIENT_KEYS = ("security_protocol", *_SASL_KEYS, *("ssl_" + key for key in _TLS_KEYS))
+_KERBEROS_KEYS = ("sasl_kerberos_service_name", "sasl_kerberos_keytab", "sasl_kerberos_principal")
+_OAUTH_KEYS = tuple(
+    f"sasl_oauthbearer_{name}"
+    for name in ("token_endpoint_url", "client_id", "client_secret", "scope", "cafile", "token_file")
+)
+_SASL_KEYS = ("sasl_mechanism", "sasl_username", "sasl_password", *_KERBEROS_KEYS)
+_OF_MECHANISM = {
+    **dict.fromkeys(_KERBEROS_KEYS, ("GSSAPI",)),
+    **dict.fromkeys(_OAUTH_KEYS, ("OAUTHBEARER",)),
+    **dict.fromkeys(("sasl_username", "sasl_password"), (*PASSWORD_MECHANISMS, "DIGEST-MD5")),
+}
+_CLIENT_KEYS = ("security_protocol", *_SASL_KEYS, *_OAUTH_KEYS, *("ssl_" + key for key in _TLS_KEYS))
 _ZOOKEEPER_KEYS = ("use_tls", "auth", *_SASL_KEYS, *_TLS_KEYS)
 
 
@@ -392,6 +432,52 @@ def _options_set(options: Mapping[str, Any] | None, known: Tuple[str, ...], opti
     if unknown:
         raise SecurityError(f"{option}.{unknown[0]} is not an option. Options: {', '.join(known)} (QS-CONNECT-007)")
     return given
+
+
+def _require_own_keys(given: Mapping[str, Any], mechanism: str, option: str) -> None:
+    """Raise SecurityError for an option of another SASL mechanism: it would be ignored."""
+    for key in given:
+        if mechanism not in _OF_MECHANISM.get(key, (mechanism,)):
+            needed = " or ".join(_OF_MECHANISM[key])
+            raise SecurityError(
+                f"{option}.{key} has no effect with sasl_mechanism {mechanism}: it is for {needed} (QS-CONNECT-007)"
+            )
+
+
+def _oauth(given: Mapping[str, Any], option: str) -> OauthLogin:
+    values = {key[len("sasl_oauthbearer_") :]: given[key] for key in _OAUTH_KEYS if key in given}
+    login, prefix = OauthLogin(option=option, **values), f"{option}.sasl_oauthbearer_"
+    if bool(login.token_endpoint_url) == bool(login.token_file):
+        raise SecurityError(
+            f"{prefix}token_endpoint_url or {prefix}token_file: sasl_mechanism OAUTHBEARER needs one of them "
+            "(QS-CONNECT-007)"
+        )
+    if login.token_file:
+        stray = sorted(name for name in values if name != "token_file")
+        if stray:
+            raise SecurityError(f"{prefix}{stray[0]} has no effect with {prefix}token_file (QS-CONNECT-007)")
+        return login
+    for name in ("client_id", "client_secret"):
+        if name not in values:
+            raise SecurityError(f"{prefix}{name} is missing: {prefix}token_endpoint_url needs it (QS-CONNECT-007)")
+    url = urllib.parse.urlsplit(str(login.token_endpoint_url))
+    if url.scheme != "https" or not url.hostname or url.username or url.password:
+        raise SecurityError(
+            f"{prefix}token_endpoint_url: not an https:// URL without a login in it. The client's secret is sent there "
+            "(QS-CONNECT-007)"
+        )
+    return login
+
+
+def _kerberos(given: Mapping[str, Any], option: str, service_name: str) -> KerberosLogin:
+    names = ("keytab", "principal")
+    found = {name: given.get(f"sasl_kerberos_{name}") for name in names}
+    for name, other in (names, names[::-1]):
+        if found[name] and not found[other]:
+            raise SecurityError(
+                f"{option}.sasl_kerberos_{other} is missing: {option}.sasl_kerberos_{name} needs it (QS-CONNECT-007)"
+            )
+    return KerberosLogin(str(given.get("sasl_kerberos_service_name") or service_name), option=option, **found)
 
 
 def _tls(given: Mapping[str, Any], option: str, prefix: str) -> Tls:

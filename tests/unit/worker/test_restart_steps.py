@@ -17,7 +17,6 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import detached, host_state, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import own_log, own_node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import (
     restart_files,
     restart_record,

@@ -18,6 +18,7 @@ from collections import deque
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_kerberos
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
 
 try:
@@ -70,7 +71,7 @@ def connect(servers, timeout=15.0, **kazoo_options):
     """
     if KAZOO_IMPORT_ERROR is not None:
         raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR} (QS-CONNECT-009)")
-    _require_sasl_packages(kazoo_options.get("sasl_options"))
+    _prepare_sasl(kazoo_options.get("sasl_options"))
     warned = _LastWarnings()
     # A separate logger keeps kazoo's warnings out of the module's stderr.
     logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
@@ -109,18 +110,16 @@ def servers_of(client):
     return ",".join(f"{host}:{port}" for host, port in client.hosts) + client.chroot
 
 
-def _require_sasl_packages(options):
+def _prepare_sasl(options):
     """Raise ZooKeeperError if a package is missing: kazoo imports it in a thread, so the client would only time out."""
     if options is None:
         return
-    modules = {"pure-sasl": "puresasl"}
+    if importlib.util.find_spec("puresasl") is None:
+        raise ZooKeeperError(
+            "the Python package pure-sasl is missing on this host: kazoo needs it for SASL (QS-CONNECT-009)"
+        )
     if options["mechanism"] == "GSSAPI":
-        modules["kerberos"] = "kerberos"
-    for package, module in modules.items():
-        if importlib.util.find_spec(module) is None:
-            raise ZooKeeperError(
-                f"the Python package {package} is missing on this host: kazoo needs it for SASL (QS-CONNECT-009)"
-            )
+        zk_kerberos.register()
 
 
 def _unreachable(servers, timeout, warnings_seen, use_ssl):
