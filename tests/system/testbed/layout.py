@@ -22,7 +22,7 @@ ADMIN_SERVER_LIBS = BUILD / "kafka" / "admin-server"
 CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
-# Those of SCHEMES secure every listener (security.py); `other` has another layout (_OTHER); `racks` more brokers (_RACKS);
+# Those of SCHEMES secure each listener (security.py); `other` has another layout (_OTHER); `racks` 18 brokers (_RACKS);
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as

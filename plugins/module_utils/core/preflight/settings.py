@@ -141,7 +141,8 @@ def tool_logins(facts: Facts) -> Iterable[Finding]:
             f"set it to {given}, and in quorumshift_controller_config {_enabled_key(facts)} to "
             f"{','.join(dict.fromkeys([*_enabled(facts), given]))} and "
             f"listener.name.{listener.lower()}.{given.lower()}.sasl.jaas.config to the listener's login. "
-            "Controllers and brokers may use another mechanism there. Or use mutual TLS: quorumshift_controller_protocol SSL",
+            "Controllers and brokers may use another mechanism there. Or use mutual TLS: "
+            "quorumshift_controller_protocol SSL",
         )
 
 
