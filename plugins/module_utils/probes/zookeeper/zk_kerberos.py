@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, List
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import KerberosLogin, SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import gssapi
@@ -14,11 +14,15 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import gssa
 _STEP_S = 10.0  # kazoo connects in a thread of its own, with a timeout of its own
 
 
-def register() -> None:
-    """Let kazoo log in with GSSAPI. Raises SecurityError if this machine has no Kerberos library."""
-    from puresasl import SASLError, mechanisms
+def register() -> List[str]:
+    """Let kazoo log in with GSSAPI; return a list that gets why a login fails, which kazoo does not say.
+
+    Raises SecurityError if this machine has no Kerberos library.
+    """
+    from puresasl import SASLProtocolException, mechanisms
 
     gssapi.require()
+    failures: List[str] = []
 
     class Kerberos(mechanisms.Mechanism):
         """One login of kazoo, which passes its options `sasl_options`: `kerberos` is a KerberosLogin."""
@@ -35,10 +39,10 @@ def register() -> None:
             """Return the answer to the server's message."""
             try:
                 answer = self._exchange.step(challenge or b"")
-            except (gssapi.GssError, SecurityError) as error:
-                raise SASLError(f"GSSAPI login at {self.sasl.service}/{self.sasl.host} failed: {error}") from error
-            except TimeoutError as error:
-                raise SASLError(f"no ticket of {self.sasl.service}/{self.sasl.host} within {_STEP_S:g} s") from error
+            except (gssapi.GssError, SecurityError, TimeoutError) as error:
+                reason = str(error) or f"no ticket within {_STEP_S:g} s"
+                failures.append(f"GSSAPI login at {self.sasl.service}/{self.sasl.host} failed: {reason}")
+                raise SASLProtocolException(failures[-1]) from error
             self.complete = self._exchange.complete
             return answer
 
@@ -47,3 +51,4 @@ def register() -> None:
             self._exchange.close()
 
     mechanisms.mechanisms[Kerberos.name] = Kerberos
+    return failures
