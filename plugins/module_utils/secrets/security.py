@@ -385,7 +385,8 @@ class ZkSecurity:
                 use_ssl=True,
                 ca=pem.cafile,
                 certfile=pem.certfile,
-                keyfile=pem.keyfile,
+                # kazoo shows no certificate without a file of its key, which may be the same.
+                keyfile=pem.keyfile or pem.certfile,
                 keyfile_password=pem.keypassword,
                 verify_certs=self.tls.verify,
                 check_hostname=self.tls.verify and self.tls.check_hostname,
