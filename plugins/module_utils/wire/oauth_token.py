@@ -18,7 +18,12 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import OauthLogin, SecurityError, Tls
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
+    OauthLogin,
+    Security,
+    SecurityError,
+    Tls,
+)
 
 _LARGEST_ANSWER = 1 << 20
 _LEAST_LIFETIME_S = 1.0
@@ -61,7 +66,19 @@ def fetch(login: OauthLogin, timeout: float) -> Token:
         return kept
 
 
-def librdkafka_callback(login: OauthLogin, timeout: float) -> Any:
+def librdkafka(security: Security, timeout: float) -> Dict[str, Any]:
+    """Return settings for confluent-kafka, with tokens for OAUTHBEARER. Raises SecurityError, also for GSSAPI."""
+    if security.kerberos is not None:
+        raise SecurityError(
+            f"{security.option}.sasl_mechanism is GSSAPI, which the wheels of confluent-kafka lack. The comparison of "
+            "records needs another login: unset quorumshift_fingerprint_topics, or use a listener with another one "
+            "(QS-CONNECT-007)"
+        )
+    token = {} if security.oauth is None else {"oauth_cb": _callback(security.oauth, timeout)}
+    return {**security.librdkafka(), **token}
+
+
+def _callback(login: OauthLogin, timeout: float) -> Any:
     """Return the `oauth_cb` of a confluent-kafka client: (token, time of its end)."""
 
     def answer(_config: str) -> Tuple[str, float]:

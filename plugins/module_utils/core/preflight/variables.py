@@ -590,6 +590,12 @@ def _records(given: Given) -> Iterable[Problem]:
     here = given.hosts.get(CONTROL_NODE, {})
     master = str(here.get("quorumshift_spark_master") or "local")
     is_read = here.get("quorumshift_fingerprint_topics") and not _is_no(here.get("quorumshift_verify", True))
+    client = here.get("quorumshift_client")
+    if is_read and isinstance(client, Mapping) and str(client.get("sasl_mechanism")).upper() == "GSSAPI":
+        yield Problem(
+            "quorumshift_fingerprint_topics is set, and quorumshift_client logs in with GSSAPI, with which records "
+            "cannot be read. Unset it, or use a listener with another login."
+        )
     if is_read and not master.startswith("local") and not here.get("quorumshift_fingerprint_uri"):
         yield Problem(
             f"quorumshift_fingerprint_uri is not set, and {master} reads records. Set it to a directory that the Spark "

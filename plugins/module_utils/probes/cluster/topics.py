@@ -245,11 +245,9 @@ def _names(described: Any) -> list[str]:
 
 def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Any:
     """Return a confluent-kafka AdminClient that prints none of librdkafka's log lines."""
-    token = {"oauth_cb": oauth_token.librdkafka_callback(client.oauth, timeout)} if client.oauth else {}
     return AdminClient(
         {
-            **client.librdkafka(),
-            **token,
+            **oauth_token.librdkafka(client, timeout),
             "bootstrap.servers": ",".join(str(server) for server in bootstrap),
             "client.id": "quorumshift",
             "socket.timeout.ms": int(timeout * 1000),
