@@ -9,7 +9,7 @@ import json
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server, own_zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, ZkSecurity
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
@@ -160,6 +160,17 @@ def test_a_brokers_host_reads_zookeeper_with_stores_of_java(zookeeper, tmp_path)
         with pytest.raises(SecurityError, match=r"zookeeper\.ssl\.keystore\.location: .*password") as caught:
             zk_wire.ZkConnection(*own_zookeeper.connection({**values, "zookeeper.ssl.keystore.password": "other"}))
         assert "zookeeper.ssl.keystore.password" in str(caught.value) and PASSWORD not in str(caught.value)
+
+
+def test_a_server_with_a_port_for_tls_alone_is_asked_on_its_host(zookeeper):
+    values = own_zk_server.read_values(str(zookeeper.home / "zoo.cfg"))
+    of_tls = {key: value for key, value in values.items() if not key.startswith("clientPort")}
+    assert "Mode: standalone" in own_zk_server.ask(of_tls, "srvr", 10)
+    assert own_zk_server.read_mode(of_tls) == own_zk_server.read_mode(values) == "standalone"
+    with pytest.raises(OSError, match=r"ssl\.keyStore\.location: /absent: No such file"):
+        own_zk_server.ask({**of_tls, "ssl.keyStore.location": "/absent"}, "srvr", 10)
+    with pytest.raises(KeyError, match="clientPort"):
+        own_zk_server.ask({}, "srvr", 10)
 
 
 def test_a_wrong_protocol_is_reported(zookeeper):

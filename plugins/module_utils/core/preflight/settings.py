@@ -55,6 +55,8 @@ def overrides(facts: Facts) -> Iterable[Finding]:
             continue
         if not kraft_config.is_taken_from_brokers(key) or len(of_brokers) != 1:
             continue
+        if kraft_config.OWN_STORE.fullmatch(key):
+            continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
             if lost:

@@ -79,6 +79,13 @@ def test_secrets_that_differ_are_not_shown():
             "blocks",
             "password.encoder.secret of quorumshift_controller_config differs",
         ),
+        ("zookeeper.ssl.keystore.location", "/etc/kafka/controller.p12", None, None),
+        (
+            "zookeeper.ssl.endpoint.identification.algorithm",
+            "HTTPS",
+            "blocks",
+            "zookeeper.ssl.endpoint.identification.algorithm of quorumshift_controller_config is HTTPS, the brokers have no",
+        ),
         ("super.users", "User:quorumshift;User:ANONYMOUS;User:me", None, None),
         (
             "super.users",
@@ -90,6 +97,11 @@ def test_secrets_that_differ_are_not_shown():
 )
 def test_finding_for_a_controller_setting_that_differs_from_the_brokers(key, own, severity, expected):
     facts = collected(controller_config={key: own})
+    for host in facts.brokers:
+        of_zookeeper = {"keystore.location": "/etc/kafka/broker.jks", "endpoint.identification.algorithm": "no"}
+        node(facts, host)["file"]["properties"].update(
+            {f"zookeeper.ssl.{name}": value for name, value in of_zookeeper.items()}
+        )
     if expected is None:
         assert found(facts, "overrides") == []
     else:
