@@ -54,7 +54,7 @@ def fresh(testbed):
     testbed.reset()
     testbed.wait_in_sync()
     if SECURED:
-        testbed.grant_cluster_action()
+        testbed.grant_rights()
     return testbed
 
 

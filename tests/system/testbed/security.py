@@ -37,6 +37,7 @@ TOOL_TRUST_STORE = STATE / "tls" / "tool-trust.p12"
 TOKEN_KEY = STATE / "token_key.json"
 TOKEN_PORT, TOKEN_ISSUER, TOKEN_AUDIENCE = 8443, "https://k1.testbed", "kafka"
 TOKEN_LIFETIME_S = 300
+TOKEN_TOOL = "migration-tool"  # no super user on brokers: it has the rights that docs/least-rights.md lists
 KAFKA_OPTS = "-Djava.security.auth.login.config=/etc/kafka/jaas.conf"
 ZOOKEEPER_CLIENT = f"{LAYOUT.config_dir}/zookeeper-client.properties"
 _JAAS_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -68,7 +69,7 @@ def _secret_names() -> tuple[str, ...]:
 
 def token_clients() -> tuple[str, ...]:
     """Return the clients of the token server. Each is a principal: User:<client>."""
-    return (*(f"broker-{host.node_id}" for host in BROKERS), "controller", "quorumshift")
+    return (*(f"broker-{host.node_id}" for host in BROKERS), "controller", TOKEN_TOOL)
 
 
 def subject(host: Host) -> str:
@@ -248,11 +249,16 @@ def client(network: Network, secrets: dict[str, str]) -> dict[str, object]:
     return {**tls, "sasl_username": "quorumshift", "sasl_password": secrets["quorumshift"]}
 
 
+def tool_principals() -> list[str]:
+    """Return the tool's principal where it is no super user on brokers."""
+    return [f"User:{TOKEN_TOOL}"] if SCHEME.tool == "OAUTHBEARER" else []
+
+
 def _tool_token(network: Network, secrets: dict[str, str]) -> dict[str, str]:
     given = {
         "token_endpoint_url": token_endpoint(network),
-        "client_id": "quorumshift",
-        "client_secret": secrets["token_quorumshift"],
+        "client_id": TOKEN_TOOL,
+        "client_secret": secrets[f"token_{TOKEN_TOOL}"],
         "cafile": str(CA_CERTIFICATE),
     }
     return {f"sasl_oauthbearer_{key}": value for key, value in given.items()}
@@ -282,7 +288,7 @@ def inventory_variables(network: Network, secrets: dict[str, str]) -> dict[str, 
     variables = {
         "quorumshift_zookeeper_client": zookeeper_client(secrets),
         "quorumshift_controller_principal": "User:controller",
-        "quorumshift_controller_super_users": ["User:controller"],
+        "quorumshift_controller_super_users": ["User:controller", *tool_principals()],
     }
     stores = {
         "ssl.keystore.password": secrets["controller_keystore"],

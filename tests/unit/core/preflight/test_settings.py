@@ -84,7 +84,7 @@ def test_secrets_that_differ_are_not_shown():
             "zookeeper.ssl.endpoint.identification.algorithm",
             "HTTPS",
             "blocks",
-            "zookeeper.ssl.endpoint.identification.algorithm of quorumshift_controller_config is HTTPS, the brokers have no",
+            "zookeeper.ssl.endpoint.identification.algorithm of quorumshift_controller_config is HTTPS, the brokers",
         ),
         ("super.users", "User:quorumshift;User:ANONYMOUS;User:me", None, None),
         (
