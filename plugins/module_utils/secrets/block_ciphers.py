@@ -30,7 +30,7 @@ def rc2_cbc(key: bytes, vector: bytes, data: bytes) -> bytes:
 
 def _cbc(decrypt: Callable[[bytes], bytes], size: int, vector: bytes, data: bytes) -> bytes:
     if not data or len(data) % size or len(vector) != size:
-        raise BadPadding("the length is not a multiple of the block's")
+        raise BadPadding("the length is not a multiple of the block's (QS-CONNECT-007)")
     found, before = bytearray(), vector
     for at in range(0, len(data), size):
         block = data[at : at + size]
@@ -38,7 +38,7 @@ def _cbc(decrypt: Callable[[bytes], bytes], size: int, vector: bytes, data: byte
         before = block
     padding = found[-1]
     if not 1 <= padding <= size or found[-padding:] != bytes([padding]) * padding:
-        raise BadPadding("the padding is wrong")
+        raise BadPadding("the padding is wrong (QS-CONNECT-007)")
     return bytes(found[:-padding])
 
 

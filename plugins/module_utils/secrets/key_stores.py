@@ -67,8 +67,8 @@ def read(data: bytes, password: str | None) -> Store:
         if of_kind == "PKCS12":
             return _read_pkcs12(data, password)
     except (IndexError, struct.error, UnicodeError, _Malformed) as error:
-        raise StoreError(f"the {of_kind} store is damaged") from error
-    raise StoreError(f"{of_kind or 'this'} is not supported: it is neither JKS nor PKCS12")
+        raise StoreError(f"the {of_kind} store is damaged (QS-CONNECT-007)") from error
+    raise StoreError(f"{of_kind or 'this'} is not supported: it is neither JKS nor PKCS12 (QS-CONNECT-007)")
 
 
 class _Malformed(ValueError):
@@ -98,7 +98,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         found = self._data[self._at : self._at + size]
         if len(found) < size:
-            raise _Malformed("the end is missing")
+            raise _Malformed("the end is missing (QS-CONNECT-007)")
         self._at += size
         return found
 
@@ -117,7 +117,7 @@ def _read_jks(data: bytes, password: str | None) -> Store:
     if password is not None:
         made = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body).digest()
         if not hmac.compare_digest(made, data[-_DIGEST:]):
-            raise StoreError("the password of the JKS store is wrong, or the store is damaged")
+            raise StoreError("the password of the JKS store is wrong, or the store is damaged (QS-CONNECT-007)")
     reader = _Reader(body)
     reader.number(">I")
     version, count = reader.number(">I"), reader.number(">I")
@@ -139,7 +139,7 @@ def _read_jks(data: bytes, password: str | None) -> Store:
         elif tag == 2:
             trusted.append(certificate())
         else:
-            raise _Malformed("an entry is neither a key nor a certificate")
+            raise _Malformed("an entry is neither a key nor a certificate (QS-CONNECT-007)")
     if not keys:
         return Store(b"", (), _pem_certificates(trusted))
     _require_one_key(len(keys))
@@ -152,7 +152,7 @@ def _require_one_key(count: int) -> None:
     if count > 1:
         raise StoreError(
             f"the store has {count} private keys, and which one is meant is not known. Write the one that is meant "
-            "into a store of its own: keytool -importkeystore -srcalias ALIAS"
+            "into a store of its own: keytool -importkeystore -srcalias ALIAS (QS-CONNECT-007)"
         )
 
 
@@ -160,7 +160,9 @@ def _unprotect(protected: bytes, password: str) -> bytes:
     """Return a private key (PKCS8) from what JKS keeps: a key stream of SHA-1 over it, and a digest (KeyProtector)."""
     algorithm, content = _children(_Value.whole(protected))
     if _children(algorithm)[0].content != _SUN_KEY_PROTECTOR:
-        raise StoreError("the private key of the JKS store is protected in a way that is not supported")
+        raise StoreError(
+            "the private key of the JKS store is protected in a way that is not supported (QS-CONNECT-007)"
+        )
     salt, hidden, check = (
         content.content[:_DIGEST],
         content.content[_DIGEST:-_DIGEST],
@@ -172,7 +174,7 @@ def _unprotect(protected: bytes, password: str) -> bytes:
         stream += block
     key = bytes(left ^ right for left, right in zip(hidden, stream))
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
-        raise StoreError("the password of the private key is wrong: it is not that of the JKS store")
+        raise StoreError("the password of the private key is wrong: it is not that of the JKS store (QS-CONNECT-007)")
     return key
 
 
@@ -195,11 +197,11 @@ class _Value(NamedTuple):
         if size >= 0x80:
             start += size & 0x7F
             if size == 0x80 or start > 6:
-                raise _Malformed("a length is not DER")
+                raise _Malformed("a length is not DER (QS-CONNECT-007)")
             size = int.from_bytes(data[2:start], "big")
         end = start + size
         if len(data) < end:
-            raise _Malformed("the end is missing")
+            raise _Malformed("the end is missing (QS-CONNECT-007)")
         return cls(tag, data[start:end], data[:end]), data[end:]
 
     @classmethod
@@ -219,7 +221,7 @@ def _children(value: _Value, tag: int = _SEQUENCE) -> List[_Value]:
 
 def _require(value: _Value, tag: int) -> bytes:
     if value.tag != tag:
-        raise _Malformed("another value is there than the format has")
+        raise _Malformed("another value is there than the format has (QS-CONNECT-007)")
     return value.content
 
 
@@ -264,11 +266,11 @@ _PRFS = {
         for n, name in ((8, "sha224"), (9, "sha256"), (10, "sha384"), (11, "sha512"))
     },
 }
-_WRONG = "the password of the PKCS12 store is wrong, or the store is damaged"
-_NO_PASSWORD = "the PKCS12 store needs its password, and none is given"
+_WRONG = "the password of the PKCS12 store is wrong, or the store is damaged (QS-CONNECT-007)"
+_NO_PASSWORD = "the PKCS12 store needs its password, and none is given (QS-CONNECT-007)"
 _UNSUPPORTED = (
     "the certificates in the PKCS12 store are encrypted with neither AES nor RC2. Write it anew: keytool "
-    "-importkeystore -srckeystore STORE -destkeystore NEW -deststoretype PKCS12"
+    "-importkeystore -srckeystore STORE -destkeystore NEW -deststoretype PKCS12 (QS-CONNECT-007)"
 )
 _MOST_ITERATIONS = 5_000_000  # hashing cannot be interrupted
 
@@ -305,7 +307,7 @@ def _content(info: _Value, wanted: bytes) -> _Value:
     """Return the [0] of a ContentInfo of the type that is wanted."""
     type_of, content = _children(info)
     if type_of.content != wanted:
-        raise StoreError("the PKCS12 store is protected by a public key, which is not supported")
+        raise StoreError("the PKCS12 store is protected by a public key, which is not supported (QS-CONNECT-007)")
     return content
 
 
@@ -336,7 +338,7 @@ def _require_intact(mac_data: _Value, content: bytes, password: str | None) -> N
     algorithm, digest = _children(info)
     name = _HASHES.get(_children(algorithm)[0].content)
     if name is None:
-        raise StoreError("the PKCS12 store has a checksum of a kind that is not supported")
+        raise StoreError("the PKCS12 store has a checksum of a kind that is not supported (QS-CONNECT-007)")
     count = _iterations(iterations[0]) if iterations else 1
     key = _derive(name, 3, password or "", _require(salt, _OCTETS), count, hashlib.new(name).digest_size)
     if not hmac.compare_digest(hmac.new(key, content, name).digest(), _require(digest, _OCTETS)):
@@ -346,7 +348,10 @@ def _require_intact(mac_data: _Value, content: bytes, password: str | None) -> N
 def _iterations(value: _Value) -> int:
     count = _integer(value)
     if not 1 <= count <= _MOST_ITERATIONS:
-        raise StoreError(f"the PKCS12 store asks for {count} iterations of its hash, the maximum is {_MOST_ITERATIONS}")
+        raise StoreError(
+            f"the PKCS12 store asks for {count} iterations of its hash, and at most {_MOST_ITERATIONS} are run "
+            "(QS-CONNECT-007)"
+        )
     return count
 
 

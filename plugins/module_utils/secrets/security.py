@@ -17,6 +17,7 @@ import urllib.parse
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, Mapping, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import key_stores
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -119,7 +120,7 @@ class Tls:
             with open(getattr(self, name) or os.devnull, "rb") as file:
                 return self.content is None and bool(key_stores.kind(file.read()))
         except OSError:
-            return False  # whoever opens it says why
+            return False  # what opens it says why
 
     def _read_pem(self, name: str) -> bytes | None:
         path = getattr(self, name)
@@ -143,7 +144,8 @@ class Tls:
             store = key_stores.read(data, self.capassword if name == "cafile" else self.keypassword)
         except key_stores.StoreError as error:
             password = self._key("capassword" if name == "cafile" else "keypassword")
-            raise self._unusable(name, f"{error}. Its password is in {password} (QS-CONNECT-007)") from error
+            reason = f"{message_ids.strip_ids(str(error))}. Its password is in {password} (QS-CONNECT-007)"
+            raise self._unusable(name, reason) from error
         if name == "cafile":
             if not store.trusted:
                 raise self._unusable(name, f"the {kind} store has no trusted certificate (QS-CONNECT-007)")

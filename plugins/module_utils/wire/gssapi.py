@@ -118,7 +118,7 @@ class Exchange:
     """One login to `service`@`host`: step(b"") returns the first token; each answer of the server is the next step's
     argument, until `complete`. Raises GssError, SecurityError; TimeoutError where the KDC does not answer in time.
 
-    Close it. `authorization_id`: as whom to act; the server takes the ticket's principal where it is empty.
+    Close it. The server acts for the ticket's principal.
     """
 
     def __init__(self, login: KerberosLogin, host: str, remaining: Callable[[], float]) -> None:
@@ -173,7 +173,7 @@ class Exchange:
             raise TimeoutError
         self._is_busy = False
         if not outcome:
-            raise GssError("the Kerberos library ended without a result")
+            raise GssError("the Kerberos library ended without a result (QS-CONNECT-004)")
         result, error = outcome[0]
         if error:
             raise error
@@ -249,7 +249,7 @@ class Exchange:
         offered = _take(self._library, plain)
         _check(self._library, major, minor)
         if len(offered) != 4 or not offered[0] & _NO_LAYER:
-            raise GssError("the server requires a security layer of SASL, which Kafka does not have")
+            raise GssError("the server requires a security layer of SASL, which Kafka does not have (QS-CONNECT-004)")
         answer, wrapped = struct.pack(">I", _NO_LAYER << 24), _Buffer()
         major = self._library.gss_wrap(
             ctypes.byref(minor),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
@@ -27,7 +28,7 @@ class Refused(WireError):
     """A broker's answer has an error code for one resource: `code`."""
 
     def __init__(self, address: HostPort, code: int, what: str) -> None:
-        super().__init__(address, f"{what}: error {code} (QS-CONNECT-004)")
+        super().__init__(address, message_ids.move_to_end(f"{what}: error {code} (QS-CONNECT-004)"))
         self.code = code
 
 
@@ -68,7 +69,9 @@ class Source(NamedTuple):
             if result["errorCode"] == _UNKNOWN_TOPIC:
                 continue
             if result["errorCode"]:
-                raise Refused(address, result["errorCode"], f"settings of topic {result['resourceName']}")
+                raise Refused(
+                    address, result["errorCode"], f"settings of topic {result['resourceName']} (QS-CONNECT-004)"
+                )
             found[result["resourceName"]] = next(config["value"] for config in result["configs"])
         return found
 
@@ -86,7 +89,9 @@ class Source(NamedTuple):
         address, answer = own._ask(broker_requests.DESCRIBE_CONFIGS, body)
         (result,) = self._read(broker_requests.DESCRIBE_CONFIGS, address, answer)["results"]
         if result["errorCode"]:
-            raise Refused(address, result["errorCode"], f"the running configuration of broker {broker_id}")
+            raise Refused(
+                address, result["errorCode"], f"the running configuration of broker {broker_id} (QS-CONNECT-004)"
+            )
         return {config["name"]: config["value"] for config in result["configs"]}
 
     def topic_rights(self, names: List[str]) -> Dict[str, List[str]]:
