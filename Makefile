@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) -m tests.system.testbed
-CHECKS := lint docs sanity unit integration integration-long spark spark-standalone build cores cores-quick molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-files test-releases journey stalls
+CHECKS := lint docs sanity unit integration integration-long spark spark-standalone build cores cores-quick molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo failure-proof failure-sample drill simulate zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-security test-restarts test-files test-releases journey stalls
 
 .PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -24,7 +24,7 @@ model: setup ## 10,000 random histories of a migration through the gates: no wro
 	@$(if $(SEED),PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model --first $(SEED) --histories 1,$(PY) -m tools.checks $@)
 
 test: setup ## the fast checks: lint, unit, build, failure-sample, integration, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, docs, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-security, test-restarts, crash-tests, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, docs, sanity, integration-long, simulate, model, zk-to-zk, test-files, test-releases, cores-quick, cores, spark, spark-standalone
 lint: setup ## ruff, mypy, shellcheck, prose, yamllint, ansible-lint (production), reuse, antsibull-changelog, antsibull-docs, ansible-test sanity
 docs: setup ## the docs site in build/docs/html: warnings are errors, links are checked
 sanity: setup ## ansible-test sanity under every Python that ansible-core supports
@@ -55,6 +55,7 @@ test-verify: setup ## on the testbed: the verification under load, with planted 
 test-faults: setup ## on the testbed: run locks, interrupted runs, killed workers, automatic reverts, unreachable hosts
 test-rollback: setup ## on the testbed: rollbacks from every phase, and the restore of ZooKeeper; also on the secured testbed
 test-layout: setup ## on the testbed: forward, back and to the end on a cluster with other ids, names, ports and paths, on three hosts with broker and controller each, and on one as cp-ansible sets it up
+test-security: setup ## on the testbed: forward, back and to the end with passwords and ZooKeeper by TLS, with tokens, and with certificates
 test-restarts: setup ## on the testbed: rolling restarts of racks against one broker at a time, with failures; a migration and a rollback in batches
 test-files: setup ## 20,000 generated files and reassignments, each read as Java, Kafka and ZooKeeper read it
 test-releases: setup ## the table of Kafka's releases, and 200 random messages of each kind, against the classes of every release

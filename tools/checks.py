@@ -107,10 +107,12 @@ ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
 LAYOUT_TESTS = testbed_tests("other_layout")
 CP_ANSIBLE_TESTS = testbed_tests("cp_ansible")
+SECURED_TESTS = testbed_tests("secured_ways")
 LOGIN_TESTS = testbed_tests("login_ends")
 RACK_TESTS = testbed_tests("restart_racks")
 _NAMED_TESTS = (
     *(*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *CP_ANSIBLE_TESTS, *LOGIN_TESTS, *RACK_TESTS),
+    *SECURED_TESTS,
 )
 OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
@@ -304,11 +306,24 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *on_the_testbed(LAYOUT_TESTS, 3600, "beside"),
         *on_the_testbed(CP_ANSIBLE_TESTS, 2700, "confluent"),
     ),
+    "test-security": (
+        *on_the_testbed(SECURED_TESTS, 3600, "sasl"),
+        *on_the_testbed(SECURED_TESTS, 3600, "oauth"),
+        *on_the_testbed(SECURED_TESTS, 3600, "secure"),
+    ),
     "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
-    *("test-restarts", "crash-tests", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
+    *(
+        "test-security",
+        "test-restarts",
+        "crash-tests",
+        "crash-tests-all",
+        "crash-tests-rollback",
+        "crash-tests-sudo",
+        "drill",
+    ),
     *(
         "docs",
         "sanity",

@@ -30,8 +30,7 @@ options:
       sasl_mechanism:
         description:
           - The SASL mechanism. Required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) are passed to librdkafka. Probes of a single broker or controller do not
-            support them and report an error.
+          - V(GSSAPI) needs the system's library libgssapi_krb5.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
@@ -42,15 +41,57 @@ options:
         description:
           - The user's password. Required with V(PLAIN) and SCRAM.
         type: str
+      sasl_kerberos_service_name:
+        description:
+          - The service in the servers' principals, as C(sasl.kerberos.service.name). By default V(kafka).
+        type: str
+      sasl_kerberos_keytab:
+        description:
+          - File with the keys of O(client.sasl_kerberos_principal). By default, the tickets in the credential cache of
+            the user, which C(kinit) fills.
+        type: path
+      sasl_kerberos_principal:
+        description:
+          - The tool's principal in the keytab.
+        type: str
+      sasl_oauthbearer_token_endpoint_url:
+        description:
+          - Where the tool gets an access token, by C(https) alone, as C(sasl.oauthbearer.token.endpoint.url).
+        type: str
+      sasl_oauthbearer_client_id:
+        description:
+          - The client's id at the token endpoint.
+        type: str
+      sasl_oauthbearer_client_secret:
+        description:
+          - The client's secret at the token endpoint.
+        type: str
+      sasl_oauthbearer_scope:
+        description:
+          - The scope that is asked for.
+        type: str
+      sasl_oauthbearer_cafile:
+        description:
+          - File of the CAs that signed the token endpoint's certificate. By default, the CAs that the system trusts.
+        type: path
+      sasl_oauthbearer_token_file:
+        description:
+          - File with an access token, instead of a token endpoint. Another program renews it. The tool reads it for
+            each connection.
+        type: path
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
+          - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By
+            default, the CAs that the system trusts.
         type: path
+      ssl_capassword:
+        description:
+          - Password of this trust store. A JKS store needs none.
+        type: str
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, if the server requires one.
-          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
-            C(openssl pkcs12).
+          - PEM file of the client certificate and its chain, if the server requires one, or a key store of Java's
+            (JKS, PKCS12) with one private key.
         type: path
       ssl_keyfile:
         description:
@@ -58,7 +99,7 @@ options:
         type: path
       ssl_keypassword:
         description:
-          - Password of the private key.
+          - Password of the private key. That of a store is the store's too.
         type: str
       ssl_verify:
         description:
@@ -84,8 +125,7 @@ options:
       sasl_mechanism:
         description:
           - The SASL mechanism. Required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) are passed to librdkafka. Probes of a single broker or controller do not
-            support them and report an error.
+          - V(GSSAPI) needs the system's library libgssapi_krb5.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
@@ -96,15 +136,57 @@ options:
         description:
           - The user's password. Required with V(PLAIN) and SCRAM.
         type: str
+      sasl_kerberos_service_name:
+        description:
+          - The service in the servers' principals, as C(sasl.kerberos.service.name). By default V(kafka).
+        type: str
+      sasl_kerberos_keytab:
+        description:
+          - File with the keys of O(controller_client.sasl_kerberos_principal). By default, the tickets in the
+            credential cache of the user, which C(kinit) fills.
+        type: path
+      sasl_kerberos_principal:
+        description:
+          - The tool's principal in the keytab.
+        type: str
+      sasl_oauthbearer_token_endpoint_url:
+        description:
+          - Where the tool gets an access token, by C(https) alone, as C(sasl.oauthbearer.token.endpoint.url).
+        type: str
+      sasl_oauthbearer_client_id:
+        description:
+          - The client's id at the token endpoint.
+        type: str
+      sasl_oauthbearer_client_secret:
+        description:
+          - The client's secret at the token endpoint.
+        type: str
+      sasl_oauthbearer_scope:
+        description:
+          - The scope that is asked for.
+        type: str
+      sasl_oauthbearer_cafile:
+        description:
+          - File of the CAs that signed the token endpoint's certificate. By default, the CAs that the system trusts.
+        type: path
+      sasl_oauthbearer_token_file:
+        description:
+          - File with an access token, instead of a token endpoint. Another program renews it. The tool reads it for
+            each connection.
+        type: path
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
+          - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By
+            default, the CAs that the system trusts.
         type: path
+      ssl_capassword:
+        description:
+          - Password of this trust store. A JKS store needs none.
+        type: str
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, if the server requires one.
-          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
-            C(openssl pkcs12).
+          - PEM file of the client certificate and its chain, if the server requires one, or a key store of Java's
+            (JKS, PKCS12) with one private key.
         type: path
       ssl_keyfile:
         description:
@@ -112,7 +194,7 @@ options:
         type: path
       ssl_keypassword:
         description:
-          - Password of the private key.
+          - Password of the private key. That of a store is the store's too.
         type: str
       ssl_verify:
         description:

@@ -26,13 +26,17 @@ options:
         default: false
       cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
+          - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By
+            default, the CAs that the system trusts.
         type: path
+      capassword:
+        description:
+          - Password of this trust store. A JKS store needs none.
+        type: str
       certfile:
         description:
-          - PEM file of the client certificate and its chain, if the server requires one.
-          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
-            C(openssl pkcs12).
+          - PEM file of the client certificate and its chain, if the server requires one, or a key store of Java's
+            (JKS, PKCS12) with one private key.
         type: path
       keyfile:
         description:
@@ -40,7 +44,7 @@ options:
         type: path
       keypassword:
         description:
-          - Password of the private key.
+          - Password of the private key. That of a store is the store's too.
         type: str
       verify:
         description:
@@ -70,5 +74,18 @@ options:
       sasl_password:
         description:
           - The user's password. Required with V(DIGEST-MD5).
+        type: str
+      sasl_kerberos_service_name:
+        description:
+          - The service in the servers' principals, as C(sasl.kerberos.service.name). By default V(zookeeper).
+        type: str
+      sasl_kerberos_keytab:
+        description:
+          - File with the keys of O(zookeeper_client.sasl_kerberos_principal). By default, the tickets in the
+            credential cache of the user, which C(kinit) fills.
+        type: path
+      sasl_kerberos_principal:
+        description:
+          - The tool's principal in the keytab.
         type: str
 """

@@ -9,6 +9,7 @@ import json
 import time
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zk_server, own_zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, ZkSecurity
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import zk_wire
@@ -17,6 +18,7 @@ from kazoo.security import make_digest_acl
 
 from tests.integration import servers
 from tests.integration.certificates import Authority
+from tests.integration.java_stores import PASSWORD, Stores
 
 pytestmark = pytest.mark.real
 
@@ -127,6 +129,48 @@ def test_mutual_tls_authenticates(zookeeper):
         client.close()
     with pytest.raises(zk_wire.ConnectionLoss, match="client certificate"):
         zk_wire.ZkConnection(connect, ZkSecurity.from_options(ca))
+
+
+def test_a_brokers_host_reads_zookeeper_with_stores_of_java(zookeeper, tmp_path):
+    """The key store is JKS or PKCS12, as Kafka's properties name it; the standard library alone reads it."""
+    stores = Stores(tmp_path)
+    stores.authority, stores.own = zookeeper.authority, zookeeper.authority.issue("broker")
+    trust = {"JKS": stores.trust_store("trust.jks", "JKS"), "PKCS12": stores.trust_store("trust.p12", "PKCS12")}
+    own = {"JKS": stores.converted("own.jks", "JKS"), "PKCS12": stores.converted("own.p12", "PKCS12")}
+    for kind in ("JKS", "PKCS12"):
+        values = {
+            "zookeeper.connect": f"{zookeeper.tls_address}{CHROOT}",
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": own[kind],
+            "zookeeper.ssl.keystore.password": PASSWORD,
+            "zookeeper.ssl.truststore.location": trust[kind],
+            "zookeeper.ssl.truststore.password": PASSWORD,
+        }
+        with zk_wire.ZkConnection(*own_zookeeper.connection(values)) as connection:
+            assert json.loads(connection.get("/controller")[0])["brokerid"] == 3
+        options = {"cafile": trust[kind], "capassword": PASSWORD, "certfile": own[kind], "keypassword": PASSWORD}
+        security = ZkSecurity.from_options({"use_tls": True, **options})
+        client = KazooClient(str(zookeeper.tls_address), **security.kazoo())
+        client.start(10)
+        try:
+            assert client.exists(f"{CHROOT}/controller")
+        finally:
+            client.stop()
+            client.close()
+        with pytest.raises(SecurityError, match=r"zookeeper\.ssl\.keystore\.location: .*password") as caught:
+            zk_wire.ZkConnection(*own_zookeeper.connection({**values, "zookeeper.ssl.keystore.password": "other"}))
+        assert "zookeeper.ssl.keystore.password" in str(caught.value) and PASSWORD not in str(caught.value)
+
+
+def test_a_server_with_a_port_for_tls_alone_is_asked_on_its_host(zookeeper):
+    values = own_zk_server.read_values(str(zookeeper.home / "zoo.cfg"))
+    of_tls = {key: value for key, value in values.items() if not key.startswith("clientPort")}
+    assert "Mode: standalone" in own_zk_server.ask(of_tls, "srvr", 10)
+    assert own_zk_server.read_mode(of_tls) == own_zk_server.read_mode(values) == "standalone"
+    with pytest.raises(OSError, match=r"ssl\.keyStore\.location: /absent: No such file"):
+        own_zk_server.ask({**of_tls, "ssl.keyStore.location": "/absent"}, "srvr", 10)
+    with pytest.raises(KeyError, match="clientPort"):
+        own_zk_server.ask({}, "srvr", 10)
 
 
 def test_a_wrong_protocol_is_reported(zookeeper):

@@ -141,6 +141,7 @@ def test_the_execution_environment_has_what_plugins_and_jobs_import():
     imported = {package for path in files for package in foreign_imports(path)}
     # of ansible-core and pyspark themselves, and the job's own package
     assert required - {"pandas", "pure_sasl"} == imported - {
+        "puresasl",
         "ansible",
         "yaml",
         "markupsafe",

@@ -14,6 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security
 
 _SSL: Dict[str, Dict[str, Any]] = {
     "cafile": {"type": "path"},
+    "capassword": {"type": "str", "no_log": True},
     "certfile": {"type": "path"},
     "keyfile": {"type": "path", "no_log": False},
     "keypassword": {"type": "str", "no_log": True},
@@ -21,11 +22,24 @@ _SSL: Dict[str, Dict[str, Any]] = {
     "check_hostname": {"type": "bool", "default": True},
 }
 
+_KERBEROS: Dict[str, Dict[str, Any]] = {
+    "sasl_kerberos_service_name": {"type": "str"},
+    "sasl_kerberos_keytab": {"type": "path"},
+    "sasl_kerberos_principal": {"type": "str"},
+}
+
 CLIENT_OPTIONS: Dict[str, Dict[str, Any]] = {
     "security_protocol": {"type": "str", "default": "PLAINTEXT", "choices": list(SECURITY_PROTOCOLS)},
     "sasl_mechanism": {"type": "str", "choices": list(SASL_MECHANISMS)},
     "sasl_username": {"type": "str"},
     "sasl_password": {"type": "str", "no_log": True},
+    **_KERBEROS,
+    "sasl_oauthbearer_token_endpoint_url": {"type": "str", "no_log": False},
+    "sasl_oauthbearer_client_id": {"type": "str"},
+    "sasl_oauthbearer_client_secret": {"type": "str", "no_log": True},
+    "sasl_oauthbearer_scope": {"type": "str"},
+    "sasl_oauthbearer_cafile": {"type": "path"},
+    "sasl_oauthbearer_token_file": {"type": "path", "no_log": False},
     **{f"ssl_{name}": spec for name, spec in _SSL.items()},
 }
 """Suboptions of `client` and `controller_client`; security.Security.from_options reads them."""
@@ -37,6 +51,7 @@ ZOOKEEPER_CLIENT_OPTIONS: Dict[str, Dict[str, Any]] = {
     "sasl_mechanism": {"type": "str", "choices": ["DIGEST-MD5", "GSSAPI"]},
     "sasl_username": {"type": "str"},
     "sasl_password": {"type": "str", "no_log": True},
+    **_KERBEROS,
 }
 """Suboptions of `zookeeper_client`; security.ZkSecurity.from_options reads them."""
 

@@ -28,9 +28,21 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests
     decode_quorum,
     decode_unregistered,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
+    KerberosLogin,
+    OauthLogin,
+    Security,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.sasl_wire import SaslError, Scram, plain_token
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import gssapi, oauth_token
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.oauth_token import TokenError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.sasl_wire import (
+    SaslError,
+    Scram,
+    bearer_message,
+    explain_bearer,
+    plain_token,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import (
     AuthenticationFailed,
     Deadline,
@@ -333,7 +345,6 @@ class KafkaConnection:
         if self._authenticated:
             return
         self._authenticated = True
-        self.security.require_own_client()
         mechanism = str(self.security.mechanism)
         answer = self._ask("SaslHandshake", 1, {"mechanism": mechanism})
         code, offered = self._decoded(decode_handshake, answer, 1, "SaslHandshake")
@@ -344,21 +355,57 @@ class KafkaConnection:
             )
         if code:
             raise KafkaError(self.address, code, "SaslHandshake")
-        username, password = str(self.security.username), str(self.security.password)
+        try:
+            if self.security.oauth is not None:
+                self._log_in_with_token(self.security.oauth)
+            elif self.security.kerberos is not None:
+                self._log_in_with_ticket(self.security.kerberos)
+            else:
+                self._log_in_with_password(mechanism, str(self.security.username), str(self.security.password))
+        except (SaslError, TokenError) as error:
+            raise AuthenticationFailed(self.address, str(error)) from error
+
+    def _log_in_with_password(self, mechanism: str, username: str, password: str) -> None:
         if mechanism == "PLAIN":
             self._exchange(plain_token(username, password))
             return
         scram = Scram(mechanism, username, password)
+        scram.verify(self._exchange(scram.final(self._exchange(scram.first()))))
+
+    def _log_in_with_token(self, login: OauthLogin) -> None:
+        """Log in with an access token (RFC 7628): a server that rejects it says why, and waits for an empty answer."""
+        token = oauth_token.fetch(login, self._wire.deadline.remaining())
+        reason = self._exchange(bearer_message(token.value))
+        if reason:
+            try:
+                self._exchange(b"\x01")
+            except AuthenticationFailed as error:
+                raise SaslError(f"{error.message} {explain_bearer(reason)} (QS-CONNECT-004)") from error
+            raise SaslError(f"the server rejects the token: {explain_bearer(reason)} (QS-CONNECT-004)")
+
+    def _log_in_with_ticket(self, login: KerberosLogin) -> None:
+        service, remaining = f"{login.service_name}/{self.address.host}", self._wire.deadline.remaining
         try:
-            scram.verify(self._exchange(scram.final(self._exchange(scram.first()))))
-        except SaslError as error:
-            raise AuthenticationFailed(self.address, str(error)) from error
+            with gssapi.Exchange(login, self.address.host, remaining) as exchange:
+                challenge = b""
+                while not exchange.complete:
+                    challenge = self._exchange(exchange.step(challenge))
+        except gssapi.GssError as error:
+            raise AuthenticationFailed(
+                self.address, f"GSSAPI login at {service} failed: {error} (QS-CONNECT-004)"
+            ) from error
+        except TimeoutError:
+            message = (
+                f"timed out after {self._wire.deadline.seconds:g} s waiting for a ticket of {service} from the KDC"
+            )
+            raise Unreachable(self.address, "timeout", f"{message} (QS-CONNECT-003)") from None
 
     def _exchange(self, token: bytes) -> bytes:
         answer = self._ask("SaslAuthenticate", 1, {"authBytes": token})
         code, message, challenge = self._decoded(decode_authenticate, answer, 1, "SaslAuthenticate")
         if code == _SASL_AUTHENTICATION_FAILED:
-            text = f"{self.security.mechanism} login as {self.security.username!r} failed"
+            user = f" as {self.security.username!r}" if self.security.username else ""
+            text = f"{self.security.mechanism} login{user} failed"
             raise AuthenticationFailed(self.address, f"{text}: {message}" if message else text)
         if code:
             raise KafkaError(self.address, code, "SaslAuthenticate", message)

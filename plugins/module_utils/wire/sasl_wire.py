@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), without I/O."""
+"""The client side of SASL PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677) and OAUTHBEARER (RFC 7628), without I/O."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import json
 import os
 from typing import Dict
 
@@ -22,6 +23,20 @@ class SaslError(Exception):
 def plain_token(username: str, password: str) -> bytes:
     """Return PLAIN's single message, without an authorization identity."""
     return f"\0{username}\0{password}".encode()
+
+
+def bearer_message(token: str) -> bytes:
+    """Return OAUTHBEARER's first message, without an authorization identity."""
+    return f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+
+
+def explain_bearer(answer: bytes) -> str:
+    """Return the status with which a server rejects a token."""
+    try:
+        found = json.loads(answer)
+        return ", ".join(f"{key} {str(found[key])[:100]}" for key in ("status", "scope") if found.get(key))
+    except (ValueError, AttributeError, TypeError):
+        return "without a status that can be read"
 
 
 class Scram:

@@ -19,6 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics as topic_probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import oauth_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
 from confluent_kafka import (
@@ -93,7 +94,8 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, security: Security, seconds: float = 60) -> None:
         self._servers, self._security, self._seconds = bootstrap_servers, security, seconds
-        self._settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0, **security.librdkafka()}
+        login = oauth_token.librdkafka(security, seconds)
+        self._settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0, **login}
         self._admin = AdminClient(self._settings)
         self._replicas: Dict[HostPort, Dict[TopicPartition, int]] = {}
 

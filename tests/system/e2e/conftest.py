@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.system.testbed.inventory import TestbedInventory
-from tests.system.testbed.layout import INVENTORY, VARIANT
+from tests.system.testbed.layout import INVENTORY, SECURED, VARIANT
 from tests.system.testbed.running import KEPT, Testbed
 
 # Tests of one variant: the molecule scenario `secure` runs test_secure.py, after its migration.
@@ -24,6 +24,8 @@ OF_VARIANTS = {
     "test_cp_ansible.py": ("confluent",),
 }
 collect_ignore = [name for name, variants in OF_VARIANTS.items() if VARIANT not in variants]
+if not SECURED:
+    collect_ignore.append("test_secured_ways.py")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,8 +53,8 @@ def fresh(testbed):
     """The testbed, reset to a ZooKeeper-mode cluster when the module begins."""
     testbed.reset()
     testbed.wait_in_sync()
-    if VARIANT == "secure":
-        testbed.grant_cluster_action()
+    if SECURED:
+        testbed.grant_rights()
     return testbed
 
 

@@ -13,7 +13,7 @@ from typing import Callable
 
 from confluent_kafka import ElectionType, KafkaException
 
-from tests.system.testbed import ensemble, hosts, image, inventory, jars, podman, secrets_store, seed
+from tests.system.testbed import ensemble, hosts, image, inventory, jars, podman, secrets_store, security, seed
 from tests.system.testbed.clients import admin_client
 from tests.system.testbed.layout import (
     ARTIFACTS,
@@ -132,7 +132,7 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
 
 
 def _seed_digest(network: Network) -> str:
-    names = ("seed.py", "seed.sh", "layout.py", "security.py", "confluent.py", "jars.sha256")
+    names = ("seed.py", "seed.sh", "layout.py", "security.py", "token_server.py", "confluent.py", "jars.sha256")
     sources = (hosts.TEMPLATES, *(TESTBED / name for name in names))
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
@@ -144,7 +144,8 @@ def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: S
     say("hosts run")
     podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "start", LAYOUT.zookeeper))
     ensemble.create_chroot(network, secrets)
-    hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
+    for user, password in security.scram_users(secrets).items():
+        hosts.execute(BROKERS[0], *seed.scram_command(network, user), text=seed.scram_credential(password))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", LAYOUT.broker))
     say(_wait_serving(network, partitions=0).sentence)
     seed.plant(network, secrets, say)

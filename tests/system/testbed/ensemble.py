@@ -17,6 +17,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import Iterator
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import ZkSecurity
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
@@ -32,8 +33,8 @@ _TIMEOUT = 90.0
 def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # kazoo warns of each refused connection while ZooKeeper starts
     retry = {"max_tries": -1, "delay": 0.1, "max_delay": 0.5}
-    login = {key.removeprefix("sasl_"): value for key, value in security.zookeeper_client(secrets).items()}
-    zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry, sasl_options=login or None)
+    login = ZkSecurity.from_options(security.zookeeper_client(secrets)).kazoo()
+    zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry, **login)
     try:
         zookeeper.start(timeout=_TIMEOUT)
     except KazooTimeoutError as error:

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 from string import Template
 
-from tests.system.testbed import confluent, image, podman, secrets_store, security
+from tests.system.testbed import confluent, image, podman, secrets_store, security, token_server
 from tests.system.testbed.layout import (
     CONFLUENT,
     CONTROLLERS,
     HAS_IPV6,
     LAYOUT,
     LOGIN,
+    SCHEME,
     SECURED,
     SSH_KEY,
     STATE,
@@ -121,6 +123,13 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         if SECURED:
             _put(config / "environment", security.environment(LAYOUT.config_dir))
             _put(config / "jaas.conf", security.kafka_jaas(secrets), LAYOUT.uid, 0o640)
+            if SCHEME.zookeeper_tls and host.is_broker:
+                _put(root / security.ZOOKEEPER_CLIENT[1:], security.zookeeper_tool_settings(secrets), LAYOUT.uid, 0o640)
+            if SCHEME.has_tokens:
+                key = json.loads(security.TOKEN_KEY.read_text())
+                _put(config / "jwks.json", token_server.key_set(key))
+        if host.has_tokens:
+            _provision_token_server(root, host, secrets)
         for name, log_file in (("log4j", LAYOUT.broker_log), ("controller-log4j", LAYOUT.controller_log)):
             _put(config / f"{name}.properties", _render("kafka-log4j.properties", log_file=log_file))
         if host.has_zookeeper:
@@ -133,6 +142,23 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
             _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)
+
+
+def _provision_token_server(root: Path, host: Host, secrets: dict[str, str]) -> None:
+    """Install the token server, and start it at each boot."""
+    config, unit = root / "etc/token-server", _unit(root, "token-server")
+    _put(config / "server.py", Path(token_server.__file__).read_text())
+    _put(config / "config.json", security.token_server(secrets), mode=0o600)
+    for name, file in (("certificate", "keystore-certificate.pem"), ("key", "keystore-key.pem")):
+        _put(config / f"{name}.pem", (STATE / "tls" / host.name / file).read_text(), mode=0o600)
+    _put(
+        unit,
+        "[Unit]\nDescription=Token server\n[Service]\nRestart=on-failure\n"
+        "ExecStart=/usr/bin/python3 /etc/token-server/server.py /etc/token-server/config.json\n",
+    )
+    wants = root / "etc/systemd/system/multi-user.target.wants"
+    wants.mkdir(parents=True, exist_ok=True)
+    (wants / unit.name).symlink_to(f"/etc/systemd/system/{unit.name}")
 
 
 def _provision_login(root: Path) -> None:
@@ -189,10 +215,12 @@ def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str], 
     _put(_unit(root, LAYOUT.zookeeper), _render("zookeeper.service"))
     ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(servers, start=1)]
     config = root / LAYOUT.zookeeper_dir[1:]
-    _put(
-        config / LAYOUT.zookeeper_file,
-        _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings()),
-    )
+    text = _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings(secrets))
+    _put(config / LAYOUT.zookeeper_file, text, *((LAYOUT.zookeeper_uid, 0o640) if SCHEME.zookeeper_tls else ()))
+    if SCHEME.zookeeper_tls:
+        for name in ("server.p12", "server-trust.p12"):
+            store = (root / LAYOUT.ssl_dir[1:] / name).read_bytes()
+            _put(root / "etc/zookeeper" / name, store, LAYOUT.zookeeper_uid, 0o640)
     if SECURED:
         _put(root / "etc/zookeeper/environment", security.environment("/etc/zookeeper"))
         _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), LAYOUT.zookeeper_uid, 0o640)
@@ -210,7 +238,7 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
         keystore_password=secrets["keystore"],
         password_encoder_secret=secrets["password_encoder_secret"],
         delegation_token_secret_key=secrets["delegation_token_secret_key"],
-        **security.broker_settings(),
+        **security.broker_settings(host, network, secrets),
     )
     _put(root / LAYOUT.config_dir[1:] / LAYOUT.broker_file, properties, LAYOUT.uid, 0o640)
 

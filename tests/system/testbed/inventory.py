@@ -21,10 +21,10 @@ from tests.system.testbed.layout import (
     CA_CERTIFICATE,
     CONTROLLERS,
     DESTINATIONS,
+    HAS_IPV6,
     INVENTORY,
     LAYOUT,
     LOGIN,
-    SECURED,
     SSH_KEY,
     STATE,
     SUDO,
@@ -86,14 +86,13 @@ class TestbedInventory:
 
     def librdkafka(self, **more: Any) -> dict[str, Any]:
         """Return the settings of the operator's clients in librdkafka's keys."""
-        client = self.vars["quorumshift_client"]
         return {
             "bootstrap.servers": self.vars["quorumshift_bootstrap_servers"],
-            "security.protocol": client["security_protocol"],
-            "sasl.mechanism": client["sasl_mechanism"],
-            "sasl.username": client["sasl_username"],
-            "sasl.password": client["sasl_password"],
-            "ssl.ca.location": client["ssl_cafile"],
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "quorumshift",
+            "sasl.password": self._secrets["quorumshift"],
+            "ssl.ca.location": str(CA_CERTIFICATE),
             "reconnect.backoff.max.ms": 500,
             "log_level": 0,
             "error_cb": lambda error: None,
@@ -102,27 +101,34 @@ class TestbedInventory:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return the settings of the operator's clients in kafka-python's keys."""
-        client = self.vars["quorumshift_client"]
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"].split(","),
-            "security_protocol": client["security_protocol"],
-            "sasl_mechanism": client["sasl_mechanism"],
-            "sasl_plain_username": client["sasl_username"],
-            "sasl_plain_password": client["sasl_password"],
-            "ssl_cafile": client["ssl_cafile"],
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": "quorumshift",
+            "sasl_plain_password": self._secrets["quorumshift"],
+            "ssl_cafile": str(CA_CERTIFICATE),
         }
 
     def clients_config(self) -> dict[str, Any]:
         """Return the config of the verification clients (canary_clients/config.py)."""
-        client = self.vars["quorumshift_client"]
-        secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"],
-            "client": {**client, "sasl_username": "canary", "sasl_password": secrets["canary"]},
+            "client": {
+                "security_protocol": "SASL_SSL",
+                "sasl_mechanism": "SCRAM-SHA-512",
+                "sasl_username": "canary",
+                "sasl_password": self._secrets["canary"],
+                "ssl_cafile": str(CA_CERTIFICATE),
+            },
             "topic_prefix": "canary",
             "rate": CLIENTS_RATE,
             "admin": {"interval_s": 30},
         }
+
+    @property
+    def _secrets(self) -> dict[str, str]:
+        return json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
 
 
 def write(network: Network, secrets: dict[str, str]) -> Path:
@@ -134,20 +140,16 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         "ansible_python_interpreter": "/usr/bin/python3",
         "quorumshift_zookeeper_connect": network.zookeeper_connect,
         "quorumshift_bootstrap_servers": network.bootstrap_servers,
-        "quorumshift_client": {
-            "security_protocol": "SASL_SSL",
-            "sasl_mechanism": "SCRAM-SHA-512",
-            "sasl_username": "quorumshift",
-            "sasl_password": secrets["quorumshift"],
-            "ssl_cafile": str(CA_CERTIFICATE),
-        },
-        **security.inventory_variables(secrets),
+        "quorumshift_client": security.client(network, secrets),
+        **security.inventory_variables(network, secrets),
         **renamed(),
         "quorumshift_artifacts_dir": str(ARTIFACTS),
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
     }
     become = {"ansible_become": True} if SUDO else {}  # not for localhost, which has no group
-    brokers = {host.name: {**_host(network, host), **become} for host in BROKERS}
+    brokers = {
+        host.name: {**_host(network, host), **security.broker_variables(host, secrets), **become} for host in BROKERS
+    }
     controllers = {host.name: {**_controller(network, host), **become} for host in CONTROLLERS}
     groups: dict[str, object] = {
         "zookeeper": {"hosts": {host.name: {} for host in ZOOKEEPERS}},
@@ -189,4 +191,4 @@ def _host(network: Network, host: Host) -> dict[str, object]:
 
 def _controller(network: Network, host: Host) -> dict[str, object]:
     variables = {**_host(network, host), "quorumshift_node_id": host.node_id}
-    return {**variables, "quorumshift_controller_host": network.address6(host)} if SECURED else variables
+    return {**variables, "quorumshift_controller_host": network.address6(host)} if HAS_IPV6 else variables

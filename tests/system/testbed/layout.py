@@ -21,19 +21,47 @@ LIBS = BUILD / "kafka" / "libs"
 ADMIN_SERVER_LIBS = BUILD / "kafka" / "admin-server"
 CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
-# `secure` secures every listener (security.py); `other` has another layout and five controllers (_OTHER); `racks` has more brokers (_RACKS);
+
+# Those of SCHEMES secure each listener (security.py); `other` has another layout and five controllers
+# (_OTHER); `racks` 18 brokers (_RACKS);
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
 # cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT);
 # `beside` has three hosts alone, each with a ZooKeeper server, a broker and a controller (_BESIDE).
-VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside")
+@dataclass(frozen=True)
+class Scheme:
+    """How the nodes of a variant log in: `SSL` is by certificate, a SASL mechanism is over TLS.
+
+    `brokers`: to each other; `controllers`: the listener of controllers; `tool`: the migration tool to brokers;
+    `zookeeper`: a SASL mechanism; `zookeeper_tls`: with client certificates, in Java's stores.
+    """
+
+    brokers: str = "PLAINTEXT"
+    controllers: str = "PLAINTEXT"
+    tool: str = "SCRAM-SHA-512"
+    zookeeper: str = ""
+    zookeeper_tls: bool = False
+
+    @property
+    def has_tokens(self) -> bool:
+        """Return whether a token server is needed."""
+        return "OAUTHBEARER" in (self.brokers, self.controllers, self.tool)
+
+
+SCHEMES = {
+    "secure": Scheme("SSL", "SSL", zookeeper="DIGEST-MD5"),
+    "sasl": Scheme("SCRAM-SHA-512", "PLAIN", zookeeper="DIGEST-MD5", zookeeper_tls=True),
+    "oauth": Scheme("OAUTHBEARER", "OAUTHBEARER", "OAUTHBEARER", zookeeper="DIGEST-MD5"),
+}
+VARIANTS = ("default", *SCHEMES, "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
-SECURED = VARIANT == "secure"
+SECURED = VARIANT in SCHEMES
+SCHEME = SCHEMES.get(VARIANT, Scheme())
 SUDO = VARIANT == "sudo"
 ENSEMBLES = VARIANT == "ensembles"
 CONFLUENT = VARIANT == "confluent"
-HAS_IPV6 = SECURED or ENSEMBLES
+HAS_IPV6 = VARIANT == "secure" or ENSEMBLES
 LOGIN = "operator" if SUDO else "root"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
 STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
@@ -71,6 +99,7 @@ class Host:
     state_dir: str = ""
     destination_id: int = 0
     beside: str = ""
+    has_tokens: bool = False  # a token server for OAUTHBEARER runs there
 
     @property
     def container(self) -> str:
@@ -302,8 +331,14 @@ _BESIDE = replace(
         ),
     ),
 )
+_OAUTH = replace(
+    _DEFAULT,
+    hosts=(*_DEFAULT.hosts, Host("k1", 0, "", 51, is_broker=False, has_zookeeper=False, has_tokens=True)),
+)
 LAYOUT = {
     "beside": _BESIDE,
+    "oauth": _OAUTH,
+    "sasl": replace(_DEFAULT, zookeeper_port=2281),
     "confluent": _CONFLUENT,
     "other": _OTHER,
     "racks": _RACKS,
@@ -315,6 +350,7 @@ BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in LAYOUT.hosts if host.node_id and not host.is_broker)
 DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
+TOKEN_SERVERS = tuple(host for host in HOSTS if host.has_tokens)
 
 
 def release_libs(version: str) -> Path:

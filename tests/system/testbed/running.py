@@ -38,7 +38,7 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 
 from tests.system import testbed
-from tests.system.testbed import control_process, ssh
+from tests.system.testbed import control_process, security, ssh
 from tests.system.testbed.inventory import TestbedInventory
 from tests.system.testbed.layout import INVENTORY, ROOT, STATE
 from tests.system.testbed.waiting import wait_for
@@ -173,17 +173,47 @@ class Testbed:
         """Return a producer with the operator's rights."""
         return Producer(self.inventory.librdkafka(acks="all"))
 
-    def grant_cluster_action(self) -> None:
-        """Grant the controllers' principal ClusterAction, as the preflight demands; the secured testbed lacks it."""
-        principal = self.variables["quorumshift_controller_principal"]
-        cluster = (
-            ResourceType.BROKER,
-            "kafka-cluster",
-            ResourcePatternType.LITERAL,
-        )  # librdkafka's name for the cluster
-        granted = AclBinding(*cluster, principal, "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW)
-        admin = self.admin()
-        admin.create_acls([granted])[granted].result(30)
+    def grant_rights(self) -> None:
+        """Grant what the secured testbed lacks, and the docs name: ClusterAction to the controllers' principal, as the
+        preflight demands, and the least rights to a tool that is no super user (docs/least-rights.md)."""
+        # librdkafka's name for the cluster; its enum of resources has no delegation tokens
+        granted = [("BROKER", "kafka-cluster", self.variables["quorumshift_controller_principal"], "CLUSTER_ACTION")]
+        for principal in security.tool_principals():
+            granted += [
+                (kind, name, principal, operation)
+                for kind, name in (("BROKER", "kafka-cluster"), ("TOPIC", "*"))
+                for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")
+            ]
+            self._grant_tokens(principal)
+        bindings = [
+            AclBinding(
+                ResourceType[kind],
+                name,
+                ResourcePatternType.LITERAL,
+                principal,
+                "*",
+                AclOperation[operation],
+                AclPermissionType.ALLOW,
+            )
+            for kind, name, principal, operation in granted
+        ]
+        for future in self.admin().create_acls(bindings).values():
+            future.result(30)
+
+    def _grant_tokens(self, principal: str) -> None:
+        """Grant Describe on all delegation tokens, as an operator does on a broker's host."""
+        host, secrets = self.brokers[0], json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
+        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        settings = (
+            "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+            f'sasl.jaas.config={module} required username="quorumshift" password="{secrets["quorumshift"]}";\n'
+            "ssl.truststore.type=PKCS12\nssl.truststore.location=/etc/kafka/ssl/truststore.p12\n"
+            f"ssl.truststore.password={secrets['keystore']}\n"
+        )
+        server = self.variables["quorumshift_bootstrap_servers"].split(",")[0]
+        grant = f"--add --allow-principal {shlex.quote(principal)} --operation Describe --delegation-token '*'"
+        command = f"/opt/kafka/bin/kafka-acls.sh --bootstrap-server {server} --command-config /dev/stdin {grant}"
+        subprocess.run(self.ssh(host, command), input=settings, text=True, check=True, capture_output=True, timeout=120)
 
     def wait_in_sync(self, seconds: float = 120) -> None:
         """Wait until every broker is alive and every partition has all its replicas in sync."""

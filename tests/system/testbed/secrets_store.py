@@ -11,6 +11,8 @@ import subprocess
 from pathlib import Path
 from secrets import randbits, token_urlsafe
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 from tests.system.testbed import security
 from tests.system.testbed.layout import CA_CERTIFICATE, SECRETS, SSH_KEY, STATE, Host, Network, TestbedError
 
@@ -41,8 +43,10 @@ def ensure() -> dict[str, str]:
             *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-sha256"),
             *("-subj", "/CN=Quorumshift testbed CA", "-keyout", str(_CA_KEY), "-out", str(CA_CERTIFICATE)),
         )
-    if security.SECURED:
+    if security.SCHEME.controllers == "SSL" or security.SCHEME.zookeeper_tls:
         _tool_certificate(known)
+    if security.SCHEME.has_tokens and not security.TOKEN_KEY.exists():
+        _token_key()
     return known
 
 
@@ -53,30 +57,65 @@ def keystores(host: Host, network: Network, secrets: dict[str, str]) -> dict[str
     password = security.store_password(host, secrets)
     names = f"subjectAltName={security.alternative_names(host, network)}"
     made = {"keystore.p12": password}
-    if security.SECURED and host.is_broker:
+    if security.SCHEME.controllers == "SSL" and host.is_broker:
         made["quorum.p12"] = secrets["quorum_keystore"]
-    stores = {name: directory / name for name in (*made, "truststore.p12")}
+    trust = {"truststore.p12": password}
+    for name, store_password in security.zookeeper_stores(host, secrets).items():
+        made[name] = store_password
+        trust[name.replace(".", "-trust.")] = store_password
+    stores = {name: directory / name for name in (*made, *trust)}
     made_for = directory / "made_for"
     identity = f"{security.subject(host)} {names}"
     if made_for.exists() and made_for.read_text() == identity:
         return stores
     for name, store_password in made.items():
         key, certificate = _certificate(directory / Path(name).stem, security.subject(host), names)
-        _run(
-            *("openssl", "pkcs12", "-export", "-name", host.name, "-in", str(certificate), "-inkey", str(key)),
-            *("-certfile", str(CA_CERTIFICATE), "-out", str(stores[name]), "-passout", "env:TESTBED_STORE_PASSWORD"),
-            environment={**os.environ, "TESTBED_STORE_PASSWORD": store_password},
-        )
+        _key_store(stores[name], key, certificate, store_password)
+    for name, store_password in trust.items():
+        _trust_store(stores[name], store_password)
+    made_for.write_text(identity)
+    return stores
+
+
+def _key_store(store: Path, key: Path, certificate: Path, password: str) -> None:
+    """Write a PKCS12 or, by the name, a JKS key store."""
+    store.unlink(missing_ok=True)
+    written = store.with_suffix(".p12")
+    environment = {**os.environ, "TESTBED_STORE_PASSWORD": password}
+    _run(
+        *("openssl", "pkcs12", "-export", "-name", "own", "-in", str(certificate), "-inkey", str(key)),
+        *("-certfile", str(CA_CERTIFICATE), "-out", str(written), "-passout", "env:TESTBED_STORE_PASSWORD"),
+        environment=environment,
+    )
+    if store == written:
+        return
+    _run(
+        *("keytool", "-importkeystore", "-noprompt", "-srckeystore", str(written), "-destkeystore", str(store)),
+        *("-deststoretype", "JKS", "-srcstorepass:env", "TESTBED_STORE_PASSWORD"),
+        *("-deststorepass:env", "TESTBED_STORE_PASSWORD"),
+        environment=environment,
+    )
+    written.unlink()
+
+
+def _trust_store(store: Path, password: str) -> None:
+    """Write a PKCS12 or, by the name, a JKS trust store."""
     # keytool: Java trusts only PKCS12 entries with Oracle's attribute trustedKeyUsage
-    stores["truststore.p12"].unlink(missing_ok=True)
+    store.unlink(missing_ok=True)
     _run(
         *("keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", str(CA_CERTIFICATE)),
-        *("-storetype", "PKCS12", "-keystore", str(stores["truststore.p12"])),
+        *("-storetype", "PKCS12" if store.suffix == ".p12" else "JKS", "-keystore", str(store)),
         *("-storepass:env", "TESTBED_STORE_PASSWORD"),
         environment={**os.environ, "TESTBED_STORE_PASSWORD": password},
     )
-    made_for.write_text(identity)
-    return stores
+
+
+def _token_key() -> None:
+    """Write the key with which the token server signs."""
+    private = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_numbers()
+    public = private.public_numbers
+    numbers = {"n": public.n, "e": public.e, "d": private.d}
+    _write_private(security.TOKEN_KEY, json.dumps({name: str(number) for name, number in numbers.items()}))
 
 
 def _tool_certificate(secrets: dict[str, str]) -> None:
@@ -85,6 +124,12 @@ def _tool_certificate(secrets: dict[str, str]) -> None:
         return
     security.TOOL_KEY.parent.mkdir(parents=True, exist_ok=True)
     key, certificate = _certificate(security.TOOL_KEY.with_name("tool-plain"), security.TOOL_SUBJECT)
+    if security.SCHEME.zookeeper_tls:
+        _key_store(security.TOOL_STORE, key, certificate, secrets["zookeeper_tool_store"])
+        _trust_store(security.TOOL_TRUST_STORE, secrets["zookeeper_tool_store"])
+        key.unlink()
+        certificate.rename(security.TOOL_CERTIFICATE)
+        return
     _run(
         *("openssl", "pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", str(key), "-out", str(security.TOOL_KEY)),
         *("-passout", "env:TESTBED_STORE_PASSWORD"),

@@ -1,31 +1,80 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How nodes authenticate. The default variant trusts the network; `secure` authenticates every connection.
+"""How nodes authenticate. The default variant trusts the network, those of layout.SCHEMES no connection.
 
-In `secure`, brokers and controllers use mutual TLS. Each broker is `User:broker-N`, a super user. Every controller is
-`User:controller`, which may do nothing on brokers until an ACL allows it. The migration tool is
-`User:quorumshift-tool`. Kafka logs in to ZooKeeper (SASL, DIGEST-MD5) and restricts its znodes. Controllers listen on
-IPv6.
+`secure`: brokers and controllers use mutual TLS. Each broker is `User:broker-N`, a super user. Every controller is
+`User:controller`, which may do nothing on brokers until an ACL allows it. The tool is `User:quorumshift-tool` there.
+Controllers listen on IPv6. `sasl`: brokers use SCRAM, and controllers PLAIN; ZooKeeper asks for certificates too, which
+are in stores of Java's. `oauth`: brokers, controllers and the tool log in with tokens of one server. In all of them,
+Kafka logs in to ZooKeeper (DIGEST-MD5) and restricts its znodes.
 """
 
 from __future__ import annotations
 
+import json
 from string import Template
 
-from tests.system.testbed.layout import BROKERS, CA_CERTIFICATE, SECURED, STATE, TESTBED, Host, Network
+from tests.system.testbed.layout import (
+    BROKERS,
+    CA_CERTIFICATE,
+    HAS_IPV6,
+    LAYOUT,
+    SCHEME,
+    SECURED,
+    STATE,
+    TESTBED,
+    TOKEN_SERVERS,
+    Host,
+    Network,
+)
 
-SECRET_NAMES = ("controller_keystore", "quorum_keystore", "tool_key", "zookeeper_kafka") if SECURED else ()
 TOOL_SUBJECT = "/O=Testbed/CN=quorumshift-tool"
 TOOL_CERTIFICATE = STATE / "tls" / "tool.pem"
 TOOL_KEY = STATE / "tls" / "tool.key"
+TOOL_STORE = STATE / "tls" / "tool.jks"
+TOOL_TRUST_STORE = STATE / "tls" / "tool-trust.p12"
+TOKEN_KEY = STATE / "token_key.json"
+TOKEN_PORT, TOKEN_ISSUER, TOKEN_AUDIENCE = 8443, "https://k1.testbed", "kafka"
+TOKEN_LIFETIME_S = 300
+TOKEN_TOOL = "migration-tool"  # no super user on brokers: it has the rights that docs/least-rights.md lists
 KAFKA_OPTS = "-Djava.security.auth.login.config=/etc/kafka/jaas.conf"
+ZOOKEEPER_CLIENT = f"{LAYOUT.config_dir}/zookeeper-client.properties"
 _JAAS_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_KAFKA = "org.apache.kafka.common.security"
+_SCRAM = f"{_KAFKA}.scram.ScramLoginModule"
+_PLAIN = f"{_KAFKA}.plain.PlainLoginModule"
+_BEARER = f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule"
+
+
+def _secret_names() -> tuple[str, ...]:
+    names = ["zookeeper_kafka", "controller_keystore"] if SECURED else []
+    if SCHEME.controllers == "SSL":
+        names += ["quorum_keystore", "tool_key"]
+    if SCHEME.brokers.startswith("SCRAM"):
+        names += ["scram_broker", "scram_controller"]
+    if SCHEME.controllers == "PLAIN":
+        names += ["plain_broker", "plain_controller", "plain_quorumshift"]
+    if SCHEME.zookeeper_tls:
+        names += [
+            "zookeeper_broker_store",
+            "zookeeper_controller_store",
+            "zookeeper_server_store",
+            "zookeeper_tool_store",
+        ]
+    if SCHEME.has_tokens:
+        names += [f"token_{client}" for client in token_clients()]
+    return tuple(names)
+
+
+def token_clients() -> tuple[str, ...]:
+    """Return the clients of the token server. Each is a principal: User:<client>."""
+    return (*(f"broker-{host.node_id}" for host in BROKERS), "controller", TOKEN_TOOL)
 
 
 def subject(host: Host) -> str:
     """Return the subject of a host's certificate."""
-    if not SECURED:
+    if not SECURED or not host.node_id:
         return f"/CN={host.name}.testbed"
     return f"/O=Testbed/CN={'broker' if host.is_broker else 'controller'}-{host.node_id}"
 
@@ -33,7 +82,7 @@ def subject(host: Host) -> str:
 def alternative_names(host: Host, network: Network) -> str:
     """Return the host's names and addresses for its certificate, in OpenSSL's syntax."""
     names = [f"IP:{network.address(host)}", f"DNS:{host.name}.testbed", f"DNS:{host.name}"]
-    return ",".join([*names, f"IP:{network.address6(host)}"] if SECURED else names)
+    return ",".join([*names, f"IP:{network.address6(host)}"] if HAS_IPV6 and SECURED else names)
 
 
 def store_password(host: Host, secrets: dict[str, str]) -> str:
@@ -41,21 +90,125 @@ def store_password(host: Host, secrets: dict[str, str]) -> str:
     return secrets["controller_keystore"] if SECURED and not host.is_broker else secrets["keystore"]
 
 
-def broker_settings() -> dict[str, str]:
-    """Return the variant's values for the template of server.properties."""
-    if not SECURED:
-        return {"internal_protocol": "PLAINTEXT", "super_users": "User:ANONYMOUS;User:quorumshift", "more": ""}
+def zookeeper_stores(host: Host, secrets: dict[str, str]) -> dict[str, str]:
+    """Return the stores with which a host's Kafka connects to ZooKeeper, and ZooKeeper's own: {file: password}.
+
+    Each is a key store, and its trust store is beside it with `-trust` in the name.
+    """
+    if not SCHEME.zookeeper_tls:
+        return {}
+    if not host.is_broker:
+        return {"zookeeper.p12": secrets["zookeeper_controller_store"]}
+    of_server = {"server.p12": secrets["zookeeper_server_store"]} if host.has_zookeeper else {}
+    return {"zookeeper.jks": secrets["zookeeper_broker_store"], **of_server}
+
+
+def _store_settings(file: str, password: str) -> dict[str, str]:
+    stem, _dot, kind = file.partition(".")
     return {
-        "internal_protocol": "SSL",
-        "super_users": ";".join(["User:quorumshift", *(f"User:broker-{host.node_id}" for host in BROKERS)]),
-        "more": (TESTBED / "templates" / "server-secure.properties").read_text(),
+        "zookeeper.ssl.keystore.location": f"{LAYOUT.ssl_dir}/{file}",
+        "zookeeper.ssl.keystore.password": password,
+        "zookeeper.ssl.truststore.location": f"{LAYOUT.ssl_dir}/{stem}-trust.{kind}",
+        "zookeeper.ssl.truststore.password": password,
     }
 
 
-def zookeeper_settings() -> str:
-    """Return the variant's lines of zoo.cfg."""
-    provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-    return f"authProvider.sasl={provider}\n" if SECURED else ""
+def broker_settings(host: Host, network: Network, secrets: dict[str, str]) -> dict[str, str]:
+    """Return the variant's values for the template of server.properties."""
+    if not SECURED:
+        return {"internal_protocol": "PLAINTEXT", "super_users": "User:ANONYMOUS;User:quorumshift", "more": ""}
+    names = ["broker"] if SCHEME.brokers.startswith("SCRAM") else [f"broker-{host.node_id}" for host in BROKERS]
+    users = {"super_users": ";".join(["User:quorumshift", *(f"User:{name}" for name in names)])}
+    if SCHEME.brokers == "SSL":
+        more = (TESTBED / "templates" / "server-secure.properties").read_text()
+        return {"internal_protocol": "SSL", "more": more, **users}
+    own = "broker" if SCHEME.brokers.startswith("SCRAM") else f"broker-{host.node_id}"
+    settings = {
+        "sasl.mechanism.inter.broker.protocol": SCHEME.brokers,
+        "listener.name.internal.sasl.enabled.mechanisms": SCHEME.brokers,
+        **_login("internal", SCHEME.brokers, own, secrets),
+        **(_tokens(network) if SCHEME.has_tokens else {}),
+        "zookeeper.set.acl": "true",
+    }
+    if SCHEME.tool == "OAUTHBEARER":
+        settings["listener.name.clients.sasl.enabled.mechanisms"] = "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
+        settings.update(_login("clients", SCHEME.tool, own, secrets))
+    if SCHEME.zookeeper_tls:
+        settings["zookeeper.ssl.client.enable"] = "true"
+        settings["zookeeper.clientCnxnSocket"] = "org.apache.zookeeper.ClientCnxnSocketNetty"
+        settings.update(_store_settings("zookeeper.jks", secrets["zookeeper_broker_store"]))
+    more = "".join(f"{key}={value}\n" for key, value in settings.items())
+    return {"internal_protocol": "SASL_SSL", "more": more, **users}
+
+
+def _tokens(network: Network) -> dict[str, str]:
+    """Return the settings of brokers and controllers for tokens, on all listeners."""
+    return {
+        "sasl.oauthbearer.token.endpoint.url": token_endpoint(network),
+        "sasl.oauthbearer.jwks.endpoint.url": f"file://{LAYOUT.config_dir}/jwks.json",
+        "sasl.oauthbearer.expected.audience": TOKEN_AUDIENCE,
+        "sasl.oauthbearer.expected.issuer": TOKEN_ISSUER,
+    }
+
+
+def token_endpoint(network: Network) -> str:
+    """Return the URL of the token server."""
+    return f"https://{network.address(TOKEN_SERVERS[0])}:{TOKEN_PORT}/token"
+
+
+def _login(listener: str, mechanism: str, user: str, secrets: dict[str, str], users: tuple[str, ...] = ()) -> dict:
+    """Return the settings of a node that logs in at this listener as `user`; `users`: who may log in by PLAIN."""
+    prefix = f"listener.name.{listener}.{mechanism.lower()}"
+    if mechanism == "OAUTHBEARER":
+        store = secrets["keystore" if user.startswith("broker") else "controller_keystore"]
+        trust = f'ssl.truststore.type="PKCS12" ssl.truststore.location="{LAYOUT.ssl_dir}/truststore.p12"'
+        client = f'clientId="{user}" clientSecret="{secrets[f"token_{user}"]}"'
+        handler = f"{_KAFKA}.oauthbearer.OAuthBearer"
+        return {
+            f"{prefix}.sasl.jaas.config": f'{_BEARER} required {client} {trust} ssl.truststore.password="{store}";',
+            f"{prefix}.sasl.login.callback.handler.class": f"{handler}LoginCallbackHandler",
+            f"{prefix}.sasl.server.callback.handler.class": f"{handler}ValidatorCallbackHandler",
+        }
+    module, kind = (_PLAIN, "plain") if mechanism == "PLAIN" else (_SCRAM, "scram")
+    allowed = "".join(f' user_{name}="{secrets[f"plain_{name}"]}"' for name in users)
+    own = f'username="{user}" password="{secrets[f"{kind}_{user}"]}"'
+    return {f"{prefix}.sasl.jaas.config": f"{module} required {own}{allowed};"}
+
+
+def scram_users(secrets: dict[str, str]) -> dict[str, str]:
+    """Return the SCRAM users that must be in ZooKeeper before a broker runs, with their passwords."""
+    own = ("broker", "controller") if SCHEME.brokers.startswith("SCRAM") else ()
+    return {"quorumshift": secrets["quorumshift"], **{name: secrets[f"scram_{name}"] for name in own}}
+
+
+def zookeeper_settings(secrets: dict[str, str]) -> str:
+    """Return the variant's lines of zoo.cfg: ports and logins."""
+    provider = "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n" if SECURED else ""
+    if not SCHEME.zookeeper_tls:
+        return f"clientPort={LAYOUT.zookeeper_port}\n{provider}"
+    password = secrets["zookeeper_server_store"]
+    lines = {
+        "secureClientPort": str(LAYOUT.zookeeper_port),
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": "/etc/zookeeper/server.p12",
+        "ssl.keyStore.password": password,
+        "ssl.trustStore.location": "/etc/zookeeper/server-trust.p12",
+        "ssl.trustStore.password": password,
+        "ssl.clientAuth": "need",
+    }
+    return provider + "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def zookeeper_tool_settings(secrets: dict[str, str]) -> str:
+    """Return the file for --zk-tls-config-file of Kafka's tools, '' without TLS."""
+    if not SCHEME.zookeeper_tls:
+        return ""
+    lines = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        **_store_settings("zookeeper.jks", secrets["zookeeper_broker_store"]),
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 
 def environment(directory: str) -> str:
@@ -76,22 +229,121 @@ def kafka_jaas(secrets: dict[str, str]) -> str:
     )
 
 
-def zookeeper_client(secrets: dict[str, str]) -> dict[str, str]:
+def zookeeper_client(secrets: dict[str, str]) -> dict[str, object]:
     """Return the variable quorumshift_zookeeper_client."""
     if not SECURED:
         return {}
-    return {"sasl_mechanism": "DIGEST-MD5", "sasl_username": "kafka", "sasl_password": secrets["zookeeper_kafka"]}
+    login = {"sasl_mechanism": "DIGEST-MD5", "sasl_username": "kafka", "sasl_password": secrets["zookeeper_kafka"]}
+    if not SCHEME.zookeeper_tls:
+        return login
+    password = secrets["zookeeper_tool_store"]
+    stores = {"cafile": str(TOOL_TRUST_STORE), "certfile": str(TOOL_STORE)}
+    return {"use_tls": True, **stores, "capassword": password, "keypassword": password, **login}
 
 
-def inventory_variables(secrets: dict[str, str]) -> dict[str, object]:
+def client(network: Network, secrets: dict[str, str]) -> dict[str, object]:
+    """Return the variable quorumshift_client."""
+    tls = {"security_protocol": "SASL_SSL", "sasl_mechanism": SCHEME.tool, "ssl_cafile": str(CA_CERTIFICATE)}
+    if SCHEME.tool == "OAUTHBEARER":
+        return {**tls, **_tool_token(network, secrets)}
+    return {**tls, "sasl_username": "quorumshift", "sasl_password": secrets["quorumshift"]}
+
+
+def tool_principals() -> list[str]:
+    """Return the tool's principal where it is no super user on brokers."""
+    return [f"User:{TOKEN_TOOL}"] if SCHEME.tool == "OAUTHBEARER" else []
+
+
+def _tool_token(network: Network, secrets: dict[str, str]) -> dict[str, str]:
+    given = {
+        "token_endpoint_url": token_endpoint(network),
+        "client_id": TOKEN_TOOL,
+        "client_secret": secrets[f"token_{TOKEN_TOOL}"],
+        "cafile": str(CA_CERTIFICATE),
+    }
+    return {f"sasl_oauthbearer_{key}": value for key, value in given.items()}
+
+
+def token_server(secrets: dict[str, str]) -> str:
+    """Return the configuration of the token server."""
+    return json.dumps(
+        {
+            "address": "0.0.0.0",
+            "port": TOKEN_PORT,
+            "certfile": "/etc/token-server/certificate.pem",
+            "keyfile": "/etc/token-server/key.pem",
+            "clients": {name: secrets[f"token_{name}"] for name in token_clients()},
+            "key": json.loads(TOKEN_KEY.read_text()),
+            "issuer": TOKEN_ISSUER,
+            "audience": TOKEN_AUDIENCE,
+            "lifetime_s": TOKEN_LIFETIME_S,
+        }
+    )
+
+
+def inventory_variables(network: Network, secrets: dict[str, str]) -> dict[str, object]:
     """Return the variables that an operator sets for secured listeners, besides quorumshift_client."""
     if not SECURED:
         return {}
+    variables = {
+        "quorumshift_zookeeper_client": zookeeper_client(secrets),
+        "quorumshift_controller_principal": "User:controller",
+        "quorumshift_controller_super_users": ["User:controller", *tool_principals()],
+    }
+    stores = {
+        "ssl.keystore.password": secrets["controller_keystore"],
+        "ssl.key.password": secrets["controller_keystore"],
+        "ssl.truststore.password": secrets["controller_keystore"],
+    }
+    if SCHEME.controllers == "SSL":
+        return {**variables, **_by_certificate(secrets, stores)}
+    mechanism, prefix = SCHEME.controllers, "listener.name.controller"
+    plain = mechanism == "PLAIN"
+    tool = (
+        {"sasl_username": "quorumshift", "sasl_password": secrets["plain_quorumshift"]}
+        if plain
+        else _tool_token(network, secrets)
+    )
+    protocol = {"sasl.mechanism.controller.protocol": mechanism}
+    users = ("broker", "controller", "quorumshift") if plain else ()
+    # each broker has a login of its own where a token names it
+    of_brokers = {} if mechanism == "OAUTHBEARER" else _login("controller", mechanism, "broker", secrets)
+    return {
+        **variables,
+        "quorumshift_controller_protocol": "SASL_SSL",
+        "quorumshift_controller_client": {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": mechanism,
+            "ssl_cafile": str(CA_CERTIFICATE),
+            **tool,
+        },
+        "quorumshift_controller_config": {
+            **protocol,
+            f"{prefix}.sasl.enabled.mechanisms": mechanism,
+            **_login("controller", mechanism, "controller", secrets, users),
+            **_login("internal", SCHEME.brokers, "controller", secrets),
+            **stores,
+            **(_store_settings("zookeeper.p12", secrets["zookeeper_controller_store"]) if SCHEME.zookeeper_tls else {}),
+        },
+        "quorumshift_broker_config": {**protocol, **of_brokers},
+    }
+
+
+def broker_variables(host: Host, secrets: dict[str, str]) -> dict[str, object]:
+    """Return the variables of one broker in the inventory."""
+    if SCHEME.controllers != "OAUTHBEARER":
+        return {}
+    own = _login("controller", SCHEME.controllers, f"broker-{host.node_id}", secrets)
+    return {
+        "quorumshift_broker_config": {"sasl.mechanism.controller.protocol": SCHEME.controllers, **own},
+    }
+
+
+def _by_certificate(secrets: dict[str, str], stores: dict[str, str]) -> dict[str, object]:
+    """Return the variables of controllers that ask for certificates."""
     controller_listener = "listener.name.controller.ssl"
     return {
-        "quorumshift_zookeeper_client": zookeeper_client(secrets),
         "quorumshift_controller_protocol": "SSL",
-        "quorumshift_controller_principal": "User:controller",
         "quorumshift_controller_super_users": ["User:controller", "User:quorumshift-tool"],
         "quorumshift_controller_client": {
             "security_protocol": "SSL",
@@ -100,12 +352,7 @@ def inventory_variables(secrets: dict[str, str]) -> dict[str, object]:
             "ssl_keyfile": str(TOOL_KEY),
             "ssl_keypassword": secrets["tool_key"],
         },
-        "quorumshift_controller_config": {
-            f"{controller_listener}.client.auth": "required",
-            "ssl.keystore.password": secrets["controller_keystore"],
-            "ssl.key.password": secrets["controller_keystore"],
-            "ssl.truststore.password": secrets["controller_keystore"],
-        },
+        "quorumshift_controller_config": {f"{controller_listener}.client.auth": "required", **stores},
         "quorumshift_broker_config": {
             f"{controller_listener}.keystore.type": "PKCS12",
             f"{controller_listener}.keystore.location": "/etc/kafka/ssl/quorum.p12",
@@ -113,3 +360,6 @@ def inventory_variables(secrets: dict[str, str]) -> dict[str, object]:
             f"{controller_listener}.key.password": secrets["quorum_keystore"],
         },
     }
+
+
+SECRET_NAMES = _secret_names()

@@ -230,19 +230,20 @@ def _reassign(network: Network, secrets: Secrets) -> None:
         client.close()
 
 
-def operator_command(network: Network) -> list[str]:
-    """Return the command that creates the operator's SCRAM user in ZooKeeper, before any broker runs.
+def scram_command(network: Network, user: str) -> list[str]:
+    """Return the command that creates a SCRAM user in ZooKeeper, before any broker runs.
 
-    Its standard input is `operator_credential`.
+    Its standard input is `scram_credential`.
     """
+    tls = ("--zk-tls-config-file", security.ZOOKEEPER_CLIENT) if security.SCHEME.zookeeper_tls else ()
     return [
         *("env", f"KAFKA_OPTS={security.KAFKA_OPTS if security.SECURED else ''}"),
         "/opt/kafka/bin/kafka-configs.sh",
-        *("--zookeeper", network.zookeeper_connect, "--alter", "--entity-type", "users"),
-        *("--entity-name", "quorumshift", "--add-config-file", "/dev/stdin"),
+        *("--zookeeper", network.zookeeper_connect, *tls, "--alter", "--entity-type", "users"),
+        *("--entity-name", user, "--add-config-file", "/dev/stdin"),
     ]
 
 
-def operator_credential(secrets: dict[str, str]) -> str:
-    """Return the operator's SCRAM credential in the syntax of `--add-config-file`, which has no brackets."""
-    return f"SCRAM-SHA-512=iterations=4096,password={secrets['quorumshift']}\n"
+def scram_credential(password: str) -> str:
+    """Return a SCRAM credential in the syntax of `--add-config-file`, which has no brackets."""
+    return f"SCRAM-SHA-512=iterations=4096,password={password}\n"

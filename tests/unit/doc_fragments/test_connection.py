@@ -67,4 +67,4 @@ def test_every_option_is_read(read, spec):
 @pytest.mark.parametrize("spec", [CLIENT_OPTIONS, ZOOKEEPER_CLIENT_OPTIONS])
 def test_secret_options_are_no_log(spec):
     secret = {name for name, option in spec.items() if option.get("no_log")}
-    assert secret == {name for name in spec if name.endswith("password") or name == "auth"}
+    assert secret == {name for name in spec if name.endswith(("password", "_secret")) or name == "auth"}

@@ -123,9 +123,8 @@ def test_unusable_file_is_named(tmp_path):
     pathlib.Path(empty).write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
     for option in ("ssl_cafile", "ssl_certfile"):
         assert message(**{option: absent}) == f"client.{option}: {absent}: No such file or directory"
-        assert message(**{option: store}).startswith(
-            f"client.{option}: {store}: not a PEM file. Convert JKS and PKCS12 stores"
-        )
+        kinds = "neither a PEM file nor a JKS or PKCS12 store (QS-CONNECT-007)"
+        assert message(**{option: store}) == f"client.{option}: {store}: {kinds}"
     assert message(ssl_certfile=empty, ssl_keyfile=absent).startswith(f"client.ssl_keyfile: {absent}: No such file")
     assert message(ssl_cafile=empty) == f"client.ssl_cafile: {empty}: contains no readable certificate (QS-CONNECT-007)"
     assert "do not match" in message(ssl_certfile=empty)
@@ -164,12 +163,56 @@ def test_zookeeper_conversions():
         security.require_own_client()
 
 
-@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER"])
-def test_library_mechanisms_are_rejected_by_the_own_client(mechanism):
-    security = Security.from_options({"security_protocol": "SASL_SSL", "sasl_mechanism": mechanism})
-    assert security.librdkafka()["sasl.mechanism"] == mechanism
-    with pytest.raises(SecurityError, match=rf"client\.sasl_mechanism: .* do not support {mechanism}"):
-        security.require_own_client()
+OAUTH = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "OAUTHBEARER",
+    "sasl_oauthbearer_token_endpoint_url": "https://login.example/token",
+    "sasl_oauthbearer_client_id": "tool",
+    "sasl_oauthbearer_client_secret": "hush",
+}
+KERBEROS = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({**OAUTH, "sasl_oauthbearer_token_endpoint_url": None}, "token_file: sasl_mechanism OAUTHBEARER needs one"),
+        ({**OAUTH, "sasl_oauthbearer_token_file": "/t"}, "OAUTHBEARER needs one of them"),
+        (
+            {**OAUTH, "sasl_oauthbearer_token_endpoint_url": None, "sasl_oauthbearer_token_file": "/t"},
+            "client_id has no effect with client.sasl_oauthbearer_token_file",
+        ),
+        ({**OAUTH, "sasl_oauthbearer_client_secret": None}, "client_secret is missing"),
+        ({**OAUTH, "sasl_oauthbearer_token_endpoint_url": "http://login.example/"}, "not an https:// URL"),
+        ({**OAUTH, "sasl_oauthbearer_token_endpoint_url": "https://me:hush@login.example/"}, "not an https:// URL"),
+        ({**OAUTH, "sasl_username": "u"}, "client.sasl_username has no effect with sasl_mechanism OAUTHBEARER"),
+        ({**KERBEROS, "sasl_kerberos_keytab": "/k"}, "client.sasl_kerberos_principal is missing"),
+        ({**KERBEROS, "sasl_kerberos_principal": "p"}, "client.sasl_kerberos_keytab is missing"),
+        (
+            {**KERBEROS, "sasl_password": "hush"},
+            "sasl_password has no effect with sasl_mechanism GSSAPI: it is for PLAIN",
+        ),
+        (
+            {"security_protocol": "SASL_SSL", **SCRAM, "sasl_kerberos_keytab": "/k"},
+            "sasl_kerberos_keytab has no effect with sasl_mechanism SCRAM-SHA-512: it is for GSSAPI",
+        ),
+    ],
+)
+def test_options_of_tokens_and_tickets_that_contradict_each_other(options, reason):
+    with pytest.raises(SecurityError) as caught:
+        Security.from_options(options)
+    assert reason in str(caught.value) and "hush" not in str(caught.value)
+    assert "(QS-CONNECT-007)" in str(caught.value)
+
+
+def test_tokens_and_tickets_have_defaults_and_show_no_secret():
+    oauth, kerberos = Security.from_options(OAUTH), Security.from_options(KERBEROS)
+    assert oauth.oauth.client_secret == "hush" and "hush" not in f"{oauth!r} {oauth}"
+    assert oauth.principal is None and kerberos.principal is None, "the server's rules decide"
+    assert (kerberos.kerberos.service_name, kerberos.kerberos.keytab) == ("kafka", None)
+    zookeeper = ZkSecurity.from_options({"sasl_mechanism": "GSSAPI"})
+    assert zookeeper.kazoo()["sasl_options"]["service"] == "zookeeper"
+    assert oauth.librdkafka()["sasl.mechanism"] == "OAUTHBEARER"
 
 
 def test_secrets_are_not_shown():

@@ -48,7 +48,7 @@ def read(variant, directory):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("variant", ["default", "other", "ensembles"])
+@pytest.mark.parametrize("variant", ["default", "secure", "sasl", "other", "ensembles"])
 def test_hosts_are_read_as_written(variant, tmp_path):
     seen = read(variant, tmp_path)
     assert seen["hosts"] == seen["addresses"] == seen["written"]

@@ -66,8 +66,8 @@ def test_the_layout_of_confluents_packages_is_the_one_of_the_inventory_for_cp_an
 
 
 def test_variants_share_no_state(layout):
-    loaded = [layout(variant) for variant in ("default", "secure", "other", "racks", "journey", "confluent")]
-    assert len({layout.TESTBED_ID for layout in loaded}) == len({layout.STATE for layout in loaded}) == 6
+    loaded = [layout(variant) for variant in ("default", "secure", "sasl", "oauth", "other", "racks", "confluent")]
+    assert len({layout.TESTBED_ID for layout in loaded}) == len({layout.STATE for layout in loaded}) == 7
 
 
 def test_the_racks_have_six_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):

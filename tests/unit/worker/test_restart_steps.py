@@ -17,7 +17,6 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import detached, host_state, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import own_log, own_node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import own_zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import (
     restart_files,
     restart_record,
@@ -280,16 +279,17 @@ def test_tls_connection_with_pem_stores():
     assert tls.verify and not tls.check_hostname
 
 
-def test_java_store_is_rejected_with_its_property():
+def test_tls_connection_with_stores_of_java():
     values = {
         "zookeeper.connect": "z1:2281",
         "zookeeper.ssl.client.enable": "true",
         "zookeeper.ssl.truststore.location": "/etc/kafka/trust.jks",
+        "zookeeper.ssl.truststore.password": "trusted",
+        "zookeeper.ssl.keystore.password": "secret",
     }
-    with pytest.raises(
-        SecurityError, match=r"zookeeper\.ssl\.truststore\.location: /etc/kafka/trust\.jks is not a PEM"
-    ):
-        own_zookeeper.connection(values)
+    tls = own_zookeeper.connection(values)[1].tls
+    assert (tls.cafile, tls.capassword) == ("/etc/kafka/trust.jks", "trusted")
+    assert (tls.certfile, tls.keypassword) == (None, None), "a password without its store"
 
 
 # Log excerpts ---------------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_the_preflight_reads_zookeeper_as_a_restart_does(tmp_path):
     stores = "zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/etc/kafka/zk.jks\n"
     file.write_text(f"zookeeper.connect=127.0.0.1:1\n{stores}")
     assert own_zookeeper.explain_unreadable(str(file)).startswith(
-        "zookeeper.ssl.keystore.location: /etc/kafka/zk.jks is not"
+        "zookeeper.ssl.keystore.location: /etc/kafka/zk.jks: No such file"
     )
     file.write_text("zookeeper.connect=127.0.0.1:1\n")
     assert "no ZooKeeper server opened a session" in own_zookeeper.explain_unreadable(str(file), timeout=1)

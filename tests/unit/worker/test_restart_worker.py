@@ -237,7 +237,7 @@ def test_broker_is_not_reverted_if_zookeeper_cannot_be_read(host, monkeypatch):
     node.broken = {"zk_migration"}
 
     def unread(_values, timeout=10):
-        raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks is not a PEM file")
+        raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks: No such file or directory")
 
     monkeypatch.setattr(own_zookeeper, "collect", unread)
     record = node.restart("zk_migration", TO_HYBRID)

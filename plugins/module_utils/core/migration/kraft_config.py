@@ -112,6 +112,8 @@ OF_A_HOST = re.compile(
     r"|(.+\.)?ssl\.truststore\.(location|password|type)|(.+\.)?sasl\.jaas\.config"
     r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
 )
+OWN_STORE = re.compile(r"zookeeper\.ssl\.(keystore|truststore)\.(location|password|type)")
+"""With which a host connects to ZooKeeper: a controller may have other stores than the brokers."""
 READS_ZOOKEEPER = ("zookeeper.*", "password.encoder.*")
 """Keys with which a controller in migration mode reads ZooKeeper; a name with * is the begin of names."""
 # With the providers of the variables in values (KIP-421)

@@ -123,14 +123,13 @@ def own_zookeeper(facts: Facts) -> Iterable[Finding]:
     for hosts, error in group_by_value(errors).items():
         yield Finding(
             f"a restart on {format_names(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
-            _PEM if "is not a PEM file" in error else _READABLE,
+            _STORE if "QS-CONNECT-007" in error else _READABLE,
         )
 
 
-_PEM = (
-    "convert the store: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12, then "
-    "openssl pkcs12 -in store.p12 -out store.pem -nodes. Set zookeeper.ssl.keystore.location and .truststore.location "
-    "to PEM files, their .type to PEM, and restart the brokers one by one"
+_STORE = (
+    "correct the store or its password in zookeeper.ssl.* of the broker. A store of another kind is written anew: "
+    "keytool -importkeystore -srckeystore STORE -destkeystore NEW -deststoretype PKCS12"
 )
 _READABLE = (
     "correct zookeeper.connect and zookeeper.ssl.* of the broker, or the ACLs: /controller, /migration and "

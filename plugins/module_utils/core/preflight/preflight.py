@@ -274,7 +274,7 @@ CHECKS = (
         "tool_logins",
         "Logins of this tool",
         "blocks",
-        "KIP-43, security.PASSWORD_MECHANISMS",
+        "KIP-43, security.CONTROLLER_MECHANISMS",
         settings.tool_logins,
     ),
     Check(

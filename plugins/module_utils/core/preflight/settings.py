@@ -15,7 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.c
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.seal import PREFIX, is_secret
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import PASSWORD_MECHANISMS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import CONTROLLER_MECHANISMS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import AddressError
 
@@ -54,6 +54,8 @@ def overrides(facts: Facts) -> Iterable[Finding]:
             yield from _another_connect(facts, str(own))
             continue
         if not kraft_config.is_taken_from_brokers(key) or len(of_brokers) != 1:
+            continue
+        if kraft_config.OWN_STORE.fullmatch(key):
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: of_brokers.pop()}) if user not in _users(own)]
@@ -104,7 +106,8 @@ def controller_listener(facts: Facts) -> Iterable[Finding]:
     if facts.controller_protocol.startswith("SASL") and (mechanism.startswith("SCRAM") or not mechanism):
         yield Finding(
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
-            "set sasl.mechanism.controller.protocol in quorumshift_controller_config to PLAIN or GSSAPI, or use SSL",
+            "set sasl.mechanism.controller.protocol in quorumshift_controller_config to one of "
+            f"{', '.join(CONTROLLER_MECHANISMS)}, or use SSL",
         )
     elif facts.controller_protocol.startswith("SASL") and mechanism not in _enabled(facts):
         yield Finding(
@@ -115,20 +118,11 @@ def controller_listener(facts: Facts) -> Iterable[Finding]:
 
 
 def tool_logins(facts: Facts) -> Iterable[Finding]:
-    """Yield the listeners to which this tool's own client cannot log in. It speaks PLAIN and SCRAM.
+    """Yield a login of this tool that the controllers' listener does not take.
 
-    On controllers only PLAIN works, since a new quorum has no SCRAM credentials. Without this login a run would stop
-    once the controllers run. On brokers librdkafka reads nearly everything, by other mechanisms too.
+    SCRAM does not work there, since a new quorum has no SCRAM credentials. Without this login a run would stop once the
+    controllers run.
     """
-    _protocol, mechanism = facts.logins.get("quorumshift_client", ("", None))
-    if mechanism and mechanism not in PASSWORD_MECHANISMS:
-        yield Finding(
-            f"quorumshift_client.sasl_mechanism is {mechanism}, with which this tool cannot query single brokers: in "
-            "mixed modes it reads the partitions from one broker alone, and it cannot restart a stuck leader",
-            "set quorumshift_bootstrap_servers and quorumshift_client to a listener with mutual TLS, or with one of "
-            f"{', '.join(PASSWORD_MECHANISMS)}",
-            warns=True,
-        )
     if "quorumshift_controller_client" not in facts.logins:
         return
     protocol, mechanism = facts.logins["quorumshift_controller_client"]
@@ -139,14 +133,17 @@ def tool_logins(facts: Facts) -> Iterable[Finding]:
             f"listener {listener} is {facts.controller_protocol}",
             f"set quorumshift_controller_client.security_protocol to {facts.controller_protocol}",
         )
-    elif mechanism and (mechanism != "PLAIN" or mechanism not in _enabled(facts)):
-        reason = "which the listener does not enable" if mechanism == "PLAIN" else "which this tool cannot use there"
+    elif mechanism and (mechanism not in CONTROLLER_MECHANISMS or mechanism not in _enabled(facts)):
+        usable = mechanism in CONTROLLER_MECHANISMS
+        reason = "which the listener does not enable" if usable else "whose credentials are in the metadata behind it"
+        given = mechanism if usable else "PLAIN"
         yield Finding(
             f"quorumshift_controller_client.sasl_mechanism for the listener {listener} ({protocol}) is {mechanism}, "
             f"{reason}",
-            f"set it to PLAIN, and in quorumshift_controller_config {_enabled_key(facts)} to "
-            f"{','.join(dict.fromkeys([*_enabled(facts), 'PLAIN']))} and listener.name.{listener.lower()}.plain.sasl."
-            "jaas.config to the users. Controllers and brokers may use another mechanism there. Or use mutual TLS: "
+            f"set it to {given}, and in quorumshift_controller_config {_enabled_key(facts)} to "
+            f"{','.join(dict.fromkeys([*_enabled(facts), given]))} and "
+            f"listener.name.{listener.lower()}.{given.lower()}.sasl.jaas.config to the listener's login. "
+            "Controllers and brokers may use another mechanism there. Or use mutual TLS: "
             "quorumshift_controller_protocol SSL",
         )
 

@@ -195,6 +195,7 @@ def find_problems(
         *_connections(given, specs, convert),
         *_super_users(given, specs, convert),
         *_durations(given, specs, convert),
+        *_records(given),
         *_shared_directory(given),
         *_ids(given, forward),
         *(_servers(given, specs, convert) if _DESTINATION in needs.groups else ()),
@@ -582,6 +583,18 @@ def _short_soak(name: str, value: Any, seconds: float, where: str) -> Iterable[P
             f"{name}{where}: {value} is less than an hour. Finalization cannot be "
             "undone; the soak shows faults before it. The default is 24h.",
             "warns",
+        )
+
+
+def _records(given: Given) -> Iterable[Problem]:
+    """Yield a login with which records cannot be read."""
+    here = given.hosts.get(CONTROL_NODE, {})
+    is_read = here.get("quorumshift_fingerprint_topics") and not _is_no(here.get("quorumshift_verify", True))
+    client = here.get("quorumshift_client")
+    if is_read and isinstance(client, Mapping) and str(client.get("sasl_mechanism")).upper() == "GSSAPI":
+        yield Problem(
+            "quorumshift_fingerprint_topics is set, and quorumshift_client logs in with GSSAPI, with which records "
+            "cannot be read. Unset it, or use a listener with another login."
         )
 
 

@@ -25,11 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import (
-    PASSWORD_MECHANISMS,
-    Security,
-    ZkSecurity,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security, ZkSecurity
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
     HostPort,
@@ -109,8 +105,8 @@ def _merge_view_of_each_mode(found: Topics, nodes: Mapping[str, NodeFacts], conn
     """
     of_mode = {node["running"]: host for host, node in sorted(nodes.items()) if node["role"] == "broker"}
     hosts = [host for mode, host in of_mode.items() if mode]
-    if len(hosts) < 2 or (connections.client.sasl and connections.client.mechanism not in PASSWORD_MECHANISMS):
-        return found  # the collection's own client supports no other SASL mechanism
+    if len(hosts) < 2:
+        return found
 
     def view(host: str) -> dict:
         return topics.read_from_broker(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)

@@ -1,18 +1,24 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read brokers, partitions, in-sync replicas and configs from the brokers (Metadata, DescribeConfigs)."""
+"""Read brokers, partitions, in-sync replicas and configs from the brokers (Metadata, DescribeConfigs).
+
+librdkafka asks them. Where its wheels lack the login, `wire_topics` does, and its errors are KafkaExceptions too.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping
+import contextlib
+from typing import Any, Iterable, Iterator, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import wire_topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import oauth_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
 
 try:
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -31,6 +37,8 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
     Ids are ints in values and str as keys, as in JSON. A leader of -1 is an offline partition.
     """
     try:
+        if client.kerberos:
+            return _read_by_wire(bootstrap, client, timeout)
         metadata = admin(bootstrap, client, timeout).list_topics(timeout=timeout)
     except KafkaException as error:
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error.args[0].str()}"}
@@ -49,10 +57,51 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
     }
 
 
+def _read_by_wire(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Topics:
+    with _as_kafka_exceptions():
+        head, served = wire_topics.Source(list(bootstrap), client, timeout).metadata()
+    return {
+        "reached": True,
+        "brokers": {str(broker["nodeId"]): str(HostPort(broker["host"], broker["port"])) for broker in head["brokers"]},
+        "controller_id": head["controllerId"],
+        "cluster_id": head["clusterId"],
+        "partitions": _partitions(served),
+    }
+
+
+def _partitions(served: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, dict]]:
+    return {
+        topic["name"]: {
+            str(partition["partitionIndex"]): {
+                "leader": partition["leaderId"],
+                "replicas": partition["replicaNodes"],
+                "isr": partition["isrNodes"],
+            }
+            for partition in topic["partitions"]
+        }
+        for topic in served
+        if not topic["errorCode"]
+    }
+
+
+@contextlib.contextmanager
+def _as_kafka_exceptions() -> Iterator[None]:
+    """Raise the errors of `wire_topics` as librdkafka's, which callers handle."""
+    try:
+        yield
+    except wire_topics.Refused as error:
+        raise KafkaException(KafkaError(error.code, str(error))) from error
+    except WireError as error:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, str(error))) from error
+
+
 def read_cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
     """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
-    admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
     try:
+        if client.kerberos:
+            with _as_kafka_exceptions():
+                return wire_topics.Source(list(bootstrap), client, timeout).cluster()["clusterId"]
+        admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: else it cancels the request
         return admin_client.describe_cluster(request_timeout=timeout).result().cluster_id
     except KafkaException:
         return None
@@ -70,18 +119,7 @@ def read_from_broker(address: HostPort, client: Security, timeout: float) -> dic
         answer = connection.request(request.api_key, request.version, body, request.name, timeout, largest)
     try:
         _head, served = broker_requests.read_metadata(answer)
-        return {
-            topic["name"]: {
-                str(partition["partitionIndex"]): {
-                    "leader": partition["leaderId"],
-                    "replicas": partition["replicaNodes"],
-                    "isr": partition["isrNodes"],
-                }
-                for partition in topic["partitions"]
-            }
-            for topic in served
-            if not topic["errorCode"]
-        }
+        return _partitions(served)
     except broker_requests.MalformedAnswer as error:
         raise ProtocolError(address, str(error)) from error
 
@@ -127,7 +165,15 @@ def read_settings(
 
     Raises KafkaException.
     """
-    admin_client, found, wanted = admin(bootstrap, client, timeout), {}, list(names)
+    found: dict[str, str] = {}
+    wanted = list(names)
+    if client.kerberos:
+        source = wire_topics.Source(list(bootstrap), client, timeout)
+        with _as_kafka_exceptions():
+            for start in range(0, len(wanted), _BATCH):
+                found.update(source.topic_settings(wanted[start : start + _BATCH], key))
+        return found
+    admin_client = admin(bootstrap, client, timeout)
     for start in range(0, len(wanted), _BATCH):
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted[start : start + _BATCH]]
         answers = admin_client.describe_configs(resources, request_timeout=timeout)
@@ -144,6 +190,9 @@ def read_broker_configs(
     bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float
 ) -> dict[str, Any]:
     """Return a broker's running configuration, {key: value}; secrets are None. Raises KafkaException."""
+    if client.kerberos:
+        with _as_kafka_exceptions():
+            return wire_topics.Source(list(bootstrap), client, timeout).broker_settings(broker_id)
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
     admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
     answers = admin_client.describe_configs([resource], request_timeout=timeout)
@@ -159,9 +208,12 @@ def read_rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable
     """Return the authorized operations of the client's principal (KIP-430): {cluster: [operation], topics: {name:
     [operation]}} with AclOperation's names, or {error}. A topic without DESCRIBE has none; a topic that was deleted
     meanwhile is left out."""
-    admin_client, wanted = admin(bootstrap, client, timeout), list(names)
+    wanted = list(names)
     options = {"include_authorized_operations": True, "request_timeout": timeout}
     try:
+        if client.kerberos:
+            return _read_rights_by_wire(wire_topics.Source(list(bootstrap), client, timeout), wanted)
+        admin_client = admin(bootstrap, client, timeout)
         cluster = _names(admin_client.describe_cluster(**options).result())
         allowed: dict[str, list[str]] = {}
         for start in range(0, len(wanted), _BATCH):
@@ -179,6 +231,14 @@ def read_rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable
     return {"cluster": cluster, "topics": allowed}
 
 
+def _read_rights_by_wire(source: wire_topics.Source, names: list[str]) -> dict:
+    with _as_kafka_exceptions():
+        cluster, allowed = source.cluster(rights=True), {}
+        for start in range(0, len(names), _BATCH):
+            allowed.update(source.topic_rights(names[start : start + _BATCH]))
+    return {"cluster": wire_topics.operations(cluster["clusterAuthorizedOperations"]), "topics": allowed}
+
+
 def _names(described: Any) -> list[str]:
     return sorted(operation.name for operation in described.authorized_operations or ())
 
@@ -187,7 +247,7 @@ def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> An
     """Return a confluent-kafka AdminClient that prints none of librdkafka's log lines."""
     return AdminClient(
         {
-            **client.librdkafka(),
+            **oauth_token.librdkafka(client, timeout),
             "bootstrap.servers": ",".join(str(server) for server in bootstrap),
             "client.id": "quorumshift",
             "socket.timeout.ms": int(timeout * 1000),

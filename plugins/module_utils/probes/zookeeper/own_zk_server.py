@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import ssl
 from typing import Dict, List, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, Tls
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values, properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import is_wildcard
 
@@ -34,13 +37,23 @@ def read_last_zxid(values: Mapping[str, str]) -> int:
 
 
 def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
-    """Return the server's answer to a four letter word, from the address that the fence lets pass. Raises OSError."""
-    where = values.get("clientPortAddress", "")
+    """Return the server's answer to a four letter word, from the address that the fence lets pass. Raises OSError, and
+    KeyError without a client port.
+
+    A server without `clientPort` is asked at its `secureClientPort`, with its own certificate.
+    """
+    is_secure = not values.get("clientPort") and bool(values.get("secureClientPort"))
+    name = "secureClientPort" if is_secure else "clientPort"
+    where = values.get(f"{name}Address", "")
     where = "127.0.0.1" if is_wildcard(where) or ":" in where else where
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+    context = _own_context(values) if is_secure else None
+    with contextlib.ExitStack() as stack:
+        sock = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
         sock.settimeout(timeout)
         sock.bind((ensemble_cut.PROBE_ADDRESS, 0))
-        sock.connect((where, int(values["clientPort"])))
+        sock.connect((where, int(values[name])))
+        if context is not None:
+            sock = stack.enter_context(context.wrap_socket(sock))
         sock.sendall(word.encode())
         parts: List[bytes] = []
         while True:
@@ -48,6 +61,23 @@ def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
             if not part:
                 return b"".join(parts).decode(errors="replace")
             parts.append(part)
+
+
+def _own_context(values: Mapping[str, str]) -> ssl.SSLContext:
+    """Return how a server of this host is asked by TLS. Raises OSError for a store that cannot be used.
+
+    It may ask for a client's certificate, and trusts its own. Its certificate names the host, not the loopback
+    address, and no other server listens there.
+    """
+    store = values.get("ssl.keyStore.location") or None
+    try:
+        password = values.get("ssl.keyStore.password") or None
+        if store and not password and values.get("ssl.keyStore.passwordPath"):
+            password = safe_files.read(values["ssl.keyStore.passwordPath"]).decode().strip()
+        names = {"certfile": "ssl.keyStore.location", "keypassword": "ssl.keyStore.password"}
+        return Tls(certfile=store, keypassword=password, verify=False, names=names).context()
+    except (SecurityError, UnicodeDecodeError) as error:
+        raise OSError(str(error)) from error
 
 
 def read_mode(values: Mapping[str, str]) -> str:

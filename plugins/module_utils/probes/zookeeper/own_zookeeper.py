@@ -8,7 +8,7 @@ The znodes read here are world-readable under Kafka's own ACLs (ZkData.defaultAc
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Any, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import config_providers, node
@@ -22,6 +22,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.zk_wire import NoNode, WireError, ZkConnection
 
 _SSL = "zookeeper.ssl."
+_PROPERTIES = {
+    "cafile": "truststore.location",
+    "capassword": "truststore.password",
+    "certfile": "keystore.location",
+    "keypassword": "keystore.password",
+}
 
 
 def collect(values: Mapping[str, str], timeout: float = 10.0) -> dict:
@@ -75,22 +81,19 @@ def explain_unreadable(config_file: str, service_name: str = "", timeout: float 
 def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
     """Return the ZooKeeper connection in a broker's properties: servers and chroot, TLS.
 
-    The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
-    naming the property.
+    The keys are KafkaConfig's ZkSsl*. Stores are PEM, JKS or PKCS12. Raises AddressError, SecurityError naming the
+    property.
     """
     values = _resolve(values)
     connect = parse_zookeeper_connect(config_values.get(values, "zookeeper.connect"))
     if not config_values.is_true(values, _SSL + "client.enable"):
         return connect, ZkSecurity()
     check_hostname = config_values.get(values, _SSL + "endpoint.identification.algorithm").upper() == "HTTPS"
-    certificate = _pem(values, "keystore")
     tls = Tls(
-        cafile=_pem(values, "truststore"),
-        certfile=certificate,
-        keypassword=config_values.get(values, _SSL + "keystore.password") or None if certificate else None,
+        **_store(values, "cafile", "capassword"),
+        **_store(values, "certfile", "keypassword"),
         check_hostname=check_hostname,
-        option="zookeeper",
-        prefix="ssl.",
+        names={option: f"{_SSL}{key}" for option, key in _PROPERTIES.items()},
     )
     return connect, ZkSecurity(tls=tls)
 
@@ -105,14 +108,10 @@ def _resolve(values: Mapping[str, str]) -> Mapping[str, str]:
     return plain
 
 
-def _pem(values: Mapping[str, str], store: str) -> str | None:
-    key = f"{_SSL}{store}.location"
-    path = config_values.get(values, key) or None
-    if path and config_values.get(values, f"{_SSL}{store}.type").upper() != "PEM" and not path.endswith(".pem"):
-        raise SecurityError(
-            f"{key}: {path} is not a PEM file, and Python's standard library reads no other store (QS-RESTART-014)"
-        )
-    return path
+def _store(values: Mapping[str, str], file: str, password: str) -> dict[str, Any]:
+    """Return a store of the broker's properties as options of Tls."""
+    path, secret = (config_values.get(values, f"{_SSL}{_PROPERTIES[option]}") or None for option in (file, password))
+    return {file: path, password: secret if path else None}
 
 
 def _get(client: ZkConnection, path: str) -> tuple | None:

@@ -18,6 +18,7 @@ from collections import deque
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_kerberos
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import addresses
 
 try:
@@ -70,7 +71,8 @@ def connect(servers, timeout=15.0, **kazoo_options):
     """
     if KAZOO_IMPORT_ERROR is not None:
         raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR} (QS-CONNECT-009)")
-    _require_sasl_packages(kazoo_options.get("sasl_options"))
+    sasl = kazoo_options.get("sasl_options")
+    failures = _prepare_sasl(sasl)
     warned = _LastWarnings()
     # A separate logger keeps kazoo's warnings out of the module's stderr.
     logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
@@ -94,7 +96,8 @@ def connect(servers, timeout=15.0, **kazoo_options):
             ) from None
         except kazoo_exceptions.KazooException as error:
             raise ZooKeeperUnreachable(f"no ZooKeeper session at {servers}: {_text(error)} (QS-CONNECT-005)") from error
-        if client.chroot and Reader(client, timeout=timeout).stat("/") is None:
+        # A session is there before its login, which alone a request shows.
+        if (client.chroot or sasl) and _root(client, timeout, failures) is None:
             raise ZooKeeperMissing(
                 f"{client.chroot} does not exist in ZooKeeper at {servers}: check the chroot (QS-CONNECT-005)"
             )
@@ -109,18 +112,27 @@ def servers_of(client):
     return ",".join(f"{host}:{port}" for host, port in client.hosts) + client.chroot
 
 
-def _require_sasl_packages(options):
-    """Raise ZooKeeperError if a package is missing: kazoo imports it in a thread, so the client would only time out."""
+def _root(client, timeout, failures):
+    try:
+        return Reader(client, timeout=timeout).stat("/")
+    except ZooKeeperError as error:
+        if not failures:
+            raise
+        raise ZooKeeperUnreachable(
+            f"no login at ZooKeeper {servers_of(client)}: {failures[-1]} (QS-CONNECT-005)"
+        ) from error
+
+
+def _prepare_sasl(options):
+    """Return a list that gets why logins fail. Raise ZooKeeperError if a package is missing: kazoo imports it in a
+    thread, so the client would only time out."""
     if options is None:
-        return
-    modules = {"pure-sasl": "puresasl"}
-    if options["mechanism"] == "GSSAPI":
-        modules["kerberos"] = "kerberos"
-    for package, module in modules.items():
-        if importlib.util.find_spec(module) is None:
-            raise ZooKeeperError(
-                f"the Python package {package} is missing on this host: kazoo needs it for SASL (QS-CONNECT-009)"
-            )
+        return []
+    if importlib.util.find_spec("puresasl") is None:
+        raise ZooKeeperError(
+            "the Python package pure-sasl is missing on this host: kazoo needs it for SASL (QS-CONNECT-009)"
+        )
+    return zk_kerberos.register() if options["mechanism"] == "GSSAPI" else []
 
 
 def _unreachable(servers, timeout, warnings_seen, use_ssl):

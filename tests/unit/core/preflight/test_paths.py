@@ -167,11 +167,11 @@ def test_finding_for_a_controller_address_that_cannot_be_bound(change, expected)
         assert found(facts, "controller_ports") == []
 
 
-PEM = "zookeeper.ssl.keystore.location: zk.jks is not a PEM file, and Python's standard library reads no other store"
+STORE = "zookeeper.ssl.keystore.location: zk.jks: the password of the JKS store is wrong (QS-CONNECT-007)"
 
 
 @pytest.mark.parametrize(
-    ("error", "do"), [(PEM, "convert the store: keytool -importkeystore"), ("NOAUTH", "correct zoo")]
+    ("error", "do"), [(STORE, "correct the store or its password"), ("NOAUTH", "correct zookeeper.connect")]
 )
 def test_a_host_on_which_a_restart_cannot_read_zookeeper_blocks(error, do):
     facts = collected()
@@ -179,6 +179,6 @@ def test_a_host_on_which_a_restart_cannot_read_zookeeper_blocks(error, do):
         node(facts, host)["paths"] = {"tried": {"zookeeper": 3}, "failed": [], "own_zookeeper": error}
     node(facts, "b3")["paths"] = {"tried": {"zookeeper": 3}, "failed": [], "own_zookeeper": None}
     assert the_one(facts, "own_zookeeper") == (
-        f"a restart on b1, b2 cannot read ZooKeeper with the broker's settings: {error}"
+        f"a restart on b1, b2 cannot read ZooKeeper with the broker's settings: {error.partition(' (QS-')[0]}"
     )
     assert found(facts, "own_zookeeper")[0]["do"].startswith(do)

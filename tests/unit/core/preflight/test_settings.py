@@ -79,6 +79,13 @@ def test_secrets_that_differ_are_not_shown():
             "blocks",
             "password.encoder.secret of quorumshift_controller_config differs",
         ),
+        ("zookeeper.ssl.keystore.location", "/etc/kafka/controller.p12", None, None),
+        (
+            "zookeeper.ssl.endpoint.identification.algorithm",
+            "HTTPS",
+            "blocks",
+            "zookeeper.ssl.endpoint.identification.algorithm of quorumshift_controller_config is HTTPS, the brokers",
+        ),
         ("super.users", "User:quorumshift;User:ANONYMOUS;User:me", None, None),
         (
             "super.users",
@@ -90,6 +97,11 @@ def test_secrets_that_differ_are_not_shown():
 )
 def test_finding_for_a_controller_setting_that_differs_from_the_brokers(key, own, severity, expected):
     facts = collected(controller_config={key: own})
+    for host in facts.brokers:
+        of_zookeeper = {"keystore.location": "/etc/kafka/broker.jks", "endpoint.identification.algorithm": "no"}
+        node(facts, host)["file"]["properties"].update(
+            {f"zookeeper.ssl.{name}": value for name, value in of_zookeeper.items()}
+        )
     if expected is None:
         assert found(facts, "overrides") == []
     else:
@@ -216,34 +228,37 @@ def tool_logins(client=("PLAINTEXT", None), controller=("PLAINTEXT", None), prot
     return collected(logins=logins, controller_protocol=protocol, controller_config=config)
 
 
-@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER"])
-def test_a_login_to_brokers_that_the_tools_own_client_lacks_is_a_warning(mechanism):
-    facts = tool_logins(client=("SASL_SSL", mechanism))
-    assert the_one(facts, "tool_logins").startswith(
-        f"quorumshift_client.sasl_mechanism is {mechanism}, with which this"
-    )
-    assert found(facts, "tool_logins")[0]["severity"] == "warns"
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"])
+def test_every_login_to_brokers_works(mechanism):
+    assert found(tool_logins(client=("SASL_SSL", mechanism)), "tool_logins") == []
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "enabled", "reason"),
+    ("mechanism", "enabled", "reason", "do"),
     [
-        ("GSSAPI", "GSSAPI", "is GSSAPI, which this tool cannot use there"),
-        ("SCRAM-SHA-512", "SCRAM-SHA-512,GSSAPI", "is SCRAM-SHA-512, which this tool cannot use there"),
-        ("PLAIN", "GSSAPI", "is PLAIN, which the listener does not enable"),
-        ("PLAIN", "GSSAPI, PLAIN", None),
+        ("GSSAPI", "GSSAPI", None, ""),
+        ("OAUTHBEARER", "PLAIN,OAUTHBEARER", None, ""),
+        ("OAUTHBEARER", "PLAIN", "is OAUTHBEARER, which the listener does not enable", "oauthbearer"),
+        (
+            "SCRAM-SHA-512",
+            "SCRAM-SHA-512,GSSAPI",
+            "is SCRAM-SHA-512, whose credentials are in the metadata behind it",
+            "plain",
+        ),
+        ("PLAIN", "GSSAPI", "is PLAIN, which the listener does not enable", "plain"),
+        ("PLAIN", "GSSAPI, PLAIN", None, ""),
     ],
 )
-def test_a_login_to_controllers_that_does_not_work_blocks(mechanism, enabled, reason):
+def test_a_login_to_controllers_that_does_not_work_blocks(mechanism, enabled, reason, do):
     facts = tool_logins(controller=("SASL_SSL", mechanism), protocol="SASL_SSL", enabled=enabled)
     if reason is None:
         assert found(facts, "tool_logins") == []
         return
     assert the_one(facts, "tool_logins").endswith(f"for the listener CONTROLLER (SASL_SSL) {reason}")
     assert found(facts, "tool_logins")[0]["severity"] == "blocks"
-    do = found(facts, "tool_logins")[0]["do"]
-    wanted = ",".join(dict.fromkeys([*enabled.split(","), "PLAIN"]))
-    assert f"listener.name.controller.sasl.enabled.mechanisms to {wanted} and listener.name.controller.plain.sasl" in do
+    wanted = ",".join(dict.fromkeys([*enabled.split(","), do.upper()]))
+    text = f"listener.name.controller.sasl.enabled.mechanisms to {wanted} and listener.name.controller.{do}.sasl"
+    assert text in found(facts, "tool_logins")[0]["do"]
 
 
 def test_another_protocol_than_the_controllers_blocks():
