@@ -15,6 +15,10 @@ description:
     in one directory, and their units begin with C(quorumshift-rehearsal-).
   - A host that runs Kafka or ZooKeeper, holds their data, or has an address of the cluster is refused.
 options:
+  plan:
+    description: The result of M(quorumshift.kafka.rehearsal), of which the action plugin takes the options of this host.
+    type: dict
+    default: {}
   state:
     description:
       - V(checked) refuses a host that cannot be one of a rehearsal, and changes nothing.
@@ -145,6 +149,7 @@ def main():
     """Check, build, start, measure or remove."""
     module = AnsibleModule(
         argument_spec={
+            "plan": {"type": "dict", "default": {}},
             "state": {
                 "type": "str",
                 "required": True,

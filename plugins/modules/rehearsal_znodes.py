@@ -18,17 +18,21 @@ description:
 options:
   state:
     description:
-      - V(read) reads the cluster, checks the backup in O(path), and plans the rehearsal's nodes.
-      - V(written) writes the znodes into O(rehearsal_servers).
+      - V(read) reads the cluster, plans the rehearsal's nodes, and writes its znodes into the file O(path).
+      - V(written) writes the znodes of that file into O(rehearsal_servers).
       - V(released) waits for the brokers, allows the election of a controller, and waits until all replicas are in sync.
     type: str
     choices: [read, written, released]
     required: true
   path:
     description:
-      - The backup. If it does not exist, O(state=read) takes it from O(zookeeper_connect).
+      - The file with the znodes of the rehearsal, in the format of M(quorumshift.kafka.zk_backup). It has no secret.
     type: path
     required: true
+  backup:
+    description:
+      - A backup of the cluster. Without one, O(state=read) reads the cluster at O(zookeeper_connect).
+    type: path
   hosts:
     description: How many hosts the rehearsal has.
     type: int
@@ -114,9 +118,11 @@ seconds:
 """
 
 import os
+import tempfile
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import rehearsal_id
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics
@@ -138,6 +144,7 @@ def main():
         {
             "state": {"type": "str", "required": True, "choices": ["read", "written", "released"]},
             "path": {"type": "path", "required": True},
+            "backup": {"type": "path"},
             "hosts": {"type": "int", "default": 3},
             "rehearsal_servers": {"type": "str"},
             "rehearsal_bootstrap": {"type": "list", "elements": "str", "default": []},
@@ -173,45 +180,54 @@ def main():
 
 def _read(module):
     given = module.params
-    if not os.path.exists(given["path"]):
-        _take(module)
-    backup = backup_file.Backup(given["path"]).check()
+    if given["backup"]:
+        return _transform(module, given["backup"])
+    # What it has of secrets is on no disk any more when this ends
+    with tempfile.TemporaryDirectory(prefix="quorumshift-", dir=os.path.dirname(given["path"])) as directory:
+        path = os.path.join(directory, "zookeeper.jsonl.gz")
+        _take(module, path)
+        return _transform(module, path)
+
+
+def _transform(module, path):
+    given = module.params
+    backup = backup_file.Backup(path).check()
     source = tree.survey(backup.znodes())
     if not source.brokers:
         module.fail_json(
-            msg=f"{given['path']} has no broker and no topic: there is nothing to rehearse. Check the chroot of "
-            "quorumshift_zookeeper_connect (QS-REHEARSE-003)"
+            msg=f"{given['backup'] or given['zookeeper_connect']} has no broker and no topic: there is nothing to "
+            "rehearse. Check the chroot of quorumshift_zookeeper_connect (QS-REHEARSE-003)"
         )
     plan = tree.plan(source, given["hosts"])
-    # Once through, so that each message and each size is known before a host is built
-    rehearsal = tree.Rehearsal(source, plan.brokers, tree.new_cluster_id(os.urandom), os.urandom)
-    made = sum(1 for _node in rehearsal.nodes(backup.znodes()))
+    rehearsal = tree.Rehearsal(source, plan.brokers, rehearsal_id.new(os.urandom), os.urandom)
+    made = importing.save(rehearsal.nodes(backup.znodes()), given["path"], rehearsal.cluster_id)
     known = source._asdict()
     known.pop("replication")
     return {
+        "changed": True,
         "source": {**known, "znodes": backup.trailer["znodes"], "taken_at": backup.header["taken_at"]},
         "plan": {
             **plan._asdict(),
+            **made,
             "replicas": max(rehearsal.replicas.values(), default=0),
             "rehearsal_id": rehearsal.cluster_id,
-            "znodes": made,
         },
-        "settings": _settings(module, source),
+        "settings": {} if given["backup"] else _settings(module, source),
         "left": dict(sorted(rehearsal.left.items())),
         "blocks": dict(sorted(rehearsal.blocks.items())),
     }
 
 
-def _take(module):
+def _take(module, path):
     connections = module.connections
-    if connections.zookeeper is None:
+    servers = connections.zookeeper
+    if servers is None:
         module.fail_json(
             msg="quorumshift_zookeeper_connect is not set, and rehearse_backup names no file: there is nothing to "
             "rehearse. Set one of them (QS-REHEARSE-003)"
         )
-    servers = connections.zookeeper
     with zookeeper.connect(str(servers), timeout=_CONNECT_S, **connections.zookeeper_client.kazoo()) as client:
-        taking.take(client, module.params["path"], str(servers), _TOOL, timeout=_ANSWER_S)
+        taking.take(client, path, str(servers), _TOOL, timeout=_ANSWER_S)
 
 
 def _settings(module, source):
@@ -228,15 +244,15 @@ def _settings(module, source):
 
 def _write(module):
     given = module.params
-    backup = backup_file.Backup(given["path"]).check()
-    source = tree.survey(backup.znodes())
+    made = backup_file.Backup(given["path"]).check()
+    if made.header["cluster_id"] != given["rehearsal_id"]:
+        module.fail_json(msg=f"{given['path']} is of another rehearsal. Run rehearse again (QS-REHEARSE-003)")
     if module.check_mode:
         return {"changed": True}
     with zookeeper.connect(given["rehearsal_servers"], timeout=_CONNECT_S) as client:
         importing.create(client, given["rehearsal_id"], _ANSWER_S)
     with zookeeper.connect(given["rehearsal_servers"] + importing.CHROOT, timeout=_CONNECT_S) as client:
-        made = tree.Rehearsal(source, given["brokers"], given["rehearsal_id"], os.urandom)
-        written = importing.write(client, made.nodes(backup.znodes()), given["rehearsal_id"], _ANSWER_S)
+        written = importing.write(client, made.znodes(), given["rehearsal_id"], _ANSWER_S)
     return {"changed": True, **written}
 
 

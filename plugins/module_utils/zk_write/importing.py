@@ -9,7 +9,11 @@ ensemble that serves anything else is ever written to, whatever its addresses ar
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import itertools
 import json
+import os
 import time
 from collections import deque
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
@@ -17,6 +21,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write.zk_writing import WriteError, Writer, writing
 
 try:
@@ -32,6 +37,33 @@ _OWN = ("zookeeper",)
 _HOLD = json.dumps({"version": 2, "brokerid": 2147483647, "timestamp": "0", "kraftControllerEpoch": -1}).encode()
 """Until this is deleted no broker is elected (KafkaController.elect). The first broker to start would find its peers
 dead, and make itself the leader of all its partitions."""
+
+
+def save(nodes: Iterable[znodes.Znode], path: str, cluster_id: str) -> Dict[str, int]:
+    """Write the znodes of a rehearsal into a new file in the format of a backup (backup_file), for its owner alone.
+    Return {znodes, data_bytes}. Raises OSError, znodes.ZnodeError; then there is no file."""
+    counts, digest = backup_file.Counts(), hashlib.sha256()
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        try:
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=1, mtime=0) as out:
+                header = {"quorumshift_zk_backup": backup_file.FORMAT, "cluster_id": cluster_id, "taken_at": None}
+                for line in itertools.chain([backup_file.json_line(header)], map(_counted(counts), nodes)):
+                    digest.update(line)
+                    out.write(line)
+                end = {**counts.totals(), "zxid": 0, "sha256": digest.hexdigest()}
+                out.write(backup_file.json_line({"end": end}))
+        except BaseException:
+            os.unlink(path)
+            raise
+    return {"znodes": counts.znodes, "data_bytes": counts.data_bytes}
+
+
+def _counted(counts: backup_file.Counts) -> Callable[[znodes.Znode], bytes]:
+    def line(node: znodes.Znode) -> bytes:
+        counts.add(node)
+        return backup_file.line(node)
+
+    return line
 
 
 def require_own(client: Any, cluster_id: str, timeout: float) -> bool:
@@ -82,7 +114,7 @@ def write(client: Any, nodes: Iterable[znodes.Znode], cluster_id: str, timeout: 
     for node in nodes:
         if node.path != "/":
             by_level.setdefault(node.path.count("/"), []).append(node)
-    by_level.setdefault(1, []).append(znodes.Znode(znodes.CONTROLLER, _HOLD, tree.OPEN_ACL, None))
+    by_level.setdefault(1, []).append(znodes.Znode(znodes.CONTROLLER, _HOLD, tree.OPEN_ACL, tree.NEW))
     written = data_bytes = 0
     for level in sorted(by_level):
         pending: deque = deque()

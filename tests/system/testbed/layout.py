@@ -25,8 +25,9 @@ CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
-# cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT).
-VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent")
+# cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT);
+# `rehearsal` has three more hosts, on which a rehearsal is built (_REHEARSAL).
+VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles", "confluent", "rehearsal")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
@@ -254,6 +255,16 @@ _ENSEMBLES = replace(
         Host("z3", 0, "", 43, is_broker=False, has_zookeeper=False, destination_id=13),
     ),
 )
+# Hosts with Kafka's files and nothing else. Descriptors are for the replicas of large rehearsals, too.
+_REHEARSAL = replace(
+    _DEFAULT,
+    hosts=(
+        *_DEFAULT.hosts,
+        Host("r1", 0, "", 51, is_broker=False, has_zookeeper=False),
+        Host("r2", 0, "", 52, is_broker=False, has_zookeeper=False),
+        Host("r3", 0, "", 53, is_broker=False, has_zookeeper=False),
+    ),
+)
 # Users, paths, units, ports and ids as in cp-ansible's role `variables` (branch 7.9.x).
 _CONFLUENT = replace(
     _DEFAULT,
@@ -289,6 +300,7 @@ _CONFLUENT = replace(
 )
 LAYOUT = {
     "confluent": _CONFLUENT,
+    "rehearsal": _REHEARSAL,
     "other": _OTHER,
     "racks": _RACKS,
     "journey": _JOURNEY,
@@ -299,6 +311,7 @@ BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if host.node_id and not host.is_broker)
 DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
+REHEARSALS = tuple(host for host in HOSTS if not (host.node_id or host.has_zookeeper or host.destination_id))
 
 
 def release_libs(version: str) -> Path:

@@ -12,7 +12,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import replicas
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, values_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key, rehearsal_id
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import (
     Finding,
     format_names,
@@ -113,6 +113,9 @@ def same_hosts(facts: Facts) -> Iterable[Finding]:
         if node.get("address") and not node.get("twice"):
             by_address.setdefault(node["address"], []).append(name)
     several = [names for names in by_host.values() if len(names) > 1]
+    if rehearsal_id.is_rehearsal(phase.cluster_id(facts.cluster)):
+        # Its hosts have a controller beside a broker, each with its own service, files and state
+        several = [names for names in several if len({facts.cluster["nodes"][n]["role"] for n in names}) < len(names)]
     for names in several:
         yield Finding(
             f"{format_names(names)} are one host, {facts.cluster['nodes'][names[0]]['hostname']}, with the machine id "

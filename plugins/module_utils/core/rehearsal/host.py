@@ -244,6 +244,7 @@ def _broker(wanted: Wanted) -> str:
     address = f"{LISTENER}://{_bracketed(wanted.address)}:{wanted.ports['broker']}"
     own = {
         "broker.id": str(wanted.broker_id),
+        "broker.id.generation.enable": "false",  # else ids above reserved.broker.max.id are rejected
         "listeners": address,
         "advertised.listeners": address,
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",

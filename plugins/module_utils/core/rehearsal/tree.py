@@ -17,13 +17,13 @@ import re
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import rehearsal_id
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import unknown_znodes, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import harmless_configs
 
 MOST_BROKERS = 3
-CLUSTER_PREFIX = "rehearsal-"
-"""With this a rehearsal's cluster id begins: it says everywhere, on hosts, in logs and in messages, what it is of."""
 OPEN_ACL = [{"perms": 31, "scheme": "world", "id": "anyone"}]
+NEW = znodes.Stat(**dict.fromkeys(znodes.Stat._fields, 0))
 _MIN_ISR = "min.insync.replicas"
 _NUMBERS = ("BOOLEAN", "SHORT", "INT", "LONG", "DOUBLE")
 _TEXTS = frozenset(  # of the settings that are text, those that name nothing of a host
@@ -40,7 +40,6 @@ _KEPT = frozenset(
     ("directory", "partition", "acl", "feature", "controller_epoch", "broker_sequence_id", "delegation_token")
 )
 _WITHOUT_TRACE = frozenset(("controller", "broker", "notification", "preferred_replica_election"))
-Fresh = Callable[[int], bytes]
 
 
 class Source(NamedTuple):
@@ -165,7 +164,7 @@ class Rehearsal:
     :ivar replicas: {broker: replicas that it has}
     """
 
-    def __init__(self, source: Source, brokers: Sequence[int], cluster_id: str, fresh: Fresh) -> None:
+    def __init__(self, source: Source, brokers: Sequence[int], cluster_id: str, fresh: rehearsal_id.Fresh) -> None:
         """`fresh`: returns that many random bytes."""
         self.source = source
         self.brokers = Brokers(source.brokers, brokers)
@@ -207,7 +206,7 @@ class Rehearsal:
             else:
                 self._leave(kind, node)
                 continue
-            yield znodes.Znode(node.path, data, OPEN_ACL, None)
+            yield znodes.Znode(node.path, data, OPEN_ACL, NEW)
 
     def _leave(self, kind: str, node: znodes.Znode) -> None:
         if kind == "reassign_partitions":
@@ -355,17 +354,6 @@ def is_comparable(name: str) -> bool:
 def comparable(settings: Mapping[str, Any]) -> Dict[str, str]:
     """Return the settings of a broker that the rehearsal's brokers take over."""
     return {key: str(value) for key, value in sorted(settings.items()) if value is not None and is_comparable(key)}
-
-
-def is_rehearsal(cluster_id: str | None) -> bool:
-    """Return whether a cluster id is that of a rehearsal."""
-    return bool(cluster_id) and str(cluster_id).startswith(CLUSTER_PREFIX)
-
-
-def new_cluster_id(fresh: Fresh) -> str:
-    """Return a new cluster id of a rehearsal: 22 letters of base64, as Kafka's own."""
-    text = base64.urlsafe_b64encode(fresh(9)).decode()  # 12 letters, so that 22 are 16 bytes and 4 bits
-    return f"{CLUSTER_PREFIX}{text[:11]}A"
 
 
 def _has_slash(path: str) -> bool:

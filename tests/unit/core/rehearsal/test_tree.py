@@ -11,6 +11,7 @@ import json
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import rehearsal_id
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 
 PERSISTENT = znodes.Stat(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1)
@@ -75,7 +76,7 @@ def rehearse(nodes, hosts=3):
     """Return ({path: value}, Rehearsal, Plan)."""
     source = tree.survey(nodes)
     plan = tree.plan(source, hosts)
-    made = tree.Rehearsal(source, plan.brokers, tree.new_cluster_id(fresh()), fresh())
+    made = tree.Rehearsal(source, plan.brokers, rehearsal_id.new(fresh()), fresh())
     found = {each.path: json.loads(each.data) if each.data else each.data for each in made.nodes(nodes)}
     return found, made, plan
 
@@ -92,7 +93,7 @@ def test_a_cluster_of_three_keeps_ids_assignments_leaders_and_epochs():
     assert made.blocks == {} and made.left == {} and dict(made.replicas) == {1: 1, 2: 1, 5: 1}
     assert not [path for path in found if path.startswith("/brokers/ids/")]
     own = found["/cluster/id"]["id"]
-    assert tree.is_rehearsal(own) and len(own) == 22 and len(base64.urlsafe_b64decode(own + "==")) == 16
+    assert rehearsal_id.is_rehearsal(own) and len(own) == 22 and len(base64.urlsafe_b64decode(own + "==")) == 16
     assert base64.urlsafe_b64encode(base64.urlsafe_b64decode(own + "==")).decode().rstrip("=") == own
 
 
@@ -155,7 +156,7 @@ def test_secrets_and_what_names_a_host_are_gone_and_named():
         configs("topics/orders", **{"com.example.key": SECRET, "retention.ms": "5", "remote.storage.enable": "true"}),
     )
     source = tree.survey(nodes)
-    made = tree.Rehearsal(source, [1, 2, 5], tree.new_cluster_id(fresh()), fresh())
+    made = tree.Rehearsal(source, [1, 2, 5], rehearsal_id.new(fresh()), fresh())
     written = list(made.nodes(nodes))
     assert not [each.path for each in written if SECRET.encode() in (each.data or b"")]
     assert not [each.path for each in written if b"real:9092" in (each.data or b"")]
