@@ -22,7 +22,6 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 GROUP = "kafka_rehearsal"
 _OF_THE_CLUSTER = ("kafka_broker", "kafka_controller", "zookeeper", "zookeeper_source", "zookeeper_destination")
 _CHROOT = "/quorumshift-rehearsal"
-_PORTS = ("zookeeper", "peer", "election", "controller", "broker")
 _PATHS = (  # of the cluster's nodes, which hold nothing on a host of a rehearsal
     *("quorumshift_broker_config_file", "quorumshift_controller_config_file", "quorumshift_controller_log_dir"),
     *("quorumshift_zookeeper_config_file", "quorumshift_state_dir"),
@@ -46,7 +45,13 @@ class ActionModule(QuorumshiftAction):
         source, planned = read["source"], read["plan"]
         addresses = {host: self._address(host) for host in hosts}
         brokers = dict(zip(hosts, planned["brokers"]))
-        ports = {name: int(self.variable(f"rehearse_{name}_port")) for name in _PORTS}
+        ports = {
+            "zookeeper": self.variable("rehearse_zookeeper_port"),
+            "peer": self.variable("rehearse_peer_port"),
+            "election": self.variable("rehearse_election_port"),
+            "controller": self.variable("rehearse_controller_port"),
+            "broker": self.variable("rehearse_broker_port"),
+        }
         settings = {**read["settings"], **(self.variable("rehearse_broker_config") or {})}
         forbidden = self._forbidden(source["endpoints"])
         directory = str(self.variable("rehearse_dir")).rstrip("/")
@@ -86,17 +91,21 @@ class ActionModule(QuorumshiftAction):
         if len(hosts) != 3:
             return f"The group {GROUP} has {len(hosts)} hosts. Name three, which are not of the cluster."
         if self.variable("rehearse_backup") and not os.path.isfile(str(self.variable("rehearse_backup"))):
-            return f"rehearse_backup: the control node has no file {self.variable('rehearse_backup')}. Correct the path."
+            return (
+                f"rehearse_backup: the control node has no file {self.variable('rehearse_backup')}. Correct the path."
+            )
         groups: Mapping[str, List[str]] = self.vars["groups"]
         own = {host: group for group in _OF_THE_CLUSTER for host in groups.get(group) or []}
         both = [host for host in hosts if host in own]
         if both:
-            return f"{both[0]} is in the groups {GROUP} and {own[both[0]]}. Name three hosts that are not of the cluster."
+            return (
+                f"{both[0]} is in the groups {GROUP} and {own[both[0]]}. Name three hosts that are not of the cluster."
+            )
         of_cluster = {self._address(host): host for host in own}
         for host in hosts:
             same = of_cluster.get(self._address(host))
             if same:
-                return f"{host} has the address of {same}, {self._address(host)}. Name three hosts that are not of the cluster."
+                return f"{host} has the address of {same}. Name three hosts that are not of the cluster."
         if len({self._address(host) for host in hosts}) < len(hosts):
             return f"Two hosts of the group {GROUP} have one address. Give each its own."
         return ""
@@ -139,9 +148,9 @@ class ActionModule(QuorumshiftAction):
                 return {
                     "failed": True,
                     "runs": runs,
-                    "msg": f"The rehearsal stopped at {name}: {why} Its output is in {done['log']}. The hosts are as it left "
-                    f"them. To see them: ansible-playbook -i {path} quorumshift.kafka.status. To remove them: "
-                    "-e rehearse_remove=true (QS-REHEARSE-005)",
+                    "msg": f"The rehearsal stopped at {name}: {why} Its output is in {done['log']}. The hosts are "
+                    f"as it left them. To see them: ansible-playbook -i {path} quorumshift.kafka.status. To remove "
+                    "them: -e rehearse_remove=true (QS-REHEARSE-005)",
                 }
         return {"changed": True, "runs": runs}
 
@@ -164,7 +173,11 @@ class ActionModule(QuorumshiftAction):
             source=read["source"],
             left=read["left"],
             blocks=read["blocks"],
-            rehearsal={"id": plan["rehearsal_id"], "brokers": len(plan["brokers"]), "controllers": len(plan["controllers"])},
+            rehearsal={
+                "id": plan["rehearsal_id"],
+                "brokers": len(plan["brokers"]),
+                "controllers": len(plan["controllers"]),
+            },
             built=args["built"],
             sizes=args["sizes"],
             runs=args["runs"],

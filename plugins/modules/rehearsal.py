@@ -11,8 +11,8 @@ short_description: Plan a rehearsal, run its migrations, and report
 version_added: 0.1.0
 description:
   - B(Internal.) Roles of this collection call it. Its options and results may change in any release.
-  - It runs on the control node alone. The playbooks of a rehearsal run as processes of their own, with an inventory that
-    has no host of the cluster.
+  - It runs on the control node alone. The playbooks of a rehearsal run as processes of their own, with an inventory
+    that has no host of the cluster.
 options:
   state:
     description:

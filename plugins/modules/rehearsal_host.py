@@ -16,7 +16,7 @@ description:
   - A host that runs Kafka or ZooKeeper, holds their data, or has an address of the cluster is refused.
 options:
   plan:
-    description: The result of M(quorumshift.kafka.rehearsal), of which the action plugin takes the options of this host.
+    description: The result of M(quorumshift.kafka.rehearsal). The action plugin takes this host's options from it.
     type: dict
     default: {}
   state:

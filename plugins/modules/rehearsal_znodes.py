@@ -20,7 +20,7 @@ options:
     description:
       - V(read) reads the cluster, plans the rehearsal's nodes, and writes its znodes into the file O(path).
       - V(written) writes the znodes of that file into O(rehearsal_servers).
-      - V(released) waits for the brokers, allows the election of a controller, and waits until all replicas are in sync.
+      - V(released) waits for the brokers, allows the election of a controller, and waits for all replicas in sync.
     type: str
     choices: [read, written, released]
     required: true
@@ -59,6 +59,7 @@ options:
     default: 600
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: Writes nothing into ZooKeeper.}
   diff_mode: {support: none, description: Data of znodes may be secret.}
@@ -270,8 +271,8 @@ def _release(module):
         if seen["reached"] and seen["cluster_id"] not in (None, given["rehearsal_id"]):
             module.fail_json(
                 msg=f"the brokers at {', '.join(map(str, bootstrap))} are of cluster {seen['cluster_id']}, and not of "
-                f"the rehearsal {given['rehearsal_id']}. Nothing more was done. Set rehearse_broker_port to a port that "
-                "no other broker has (QS-REHEARSE-004)"
+                f"the rehearsal {given['rehearsal_id']}. Nothing more was done. Set rehearse_broker_port to a "
+                "port that no other broker has (QS-REHEARSE-004)"
             )
         wanted = len(given["brokers"])
         partitions = [entry for topic in seen.get("partitions", {}).values() for entry in topic.values()]
@@ -281,7 +282,7 @@ def _release(module):
             return {"changed": True, "registered_s": round(registered_s, 1), "in_sync_s": round(took, 1)}
         if took > given["wait_s"]:
             now = seen.get("error") or (
-                f"{len(seen['brokers'])} of {wanted} brokers, {len(missing)} of {len(partitions)} partitions lack replicas"
+                f"{len(seen['brokers'])} brokers, {len(missing)} of {len(partitions)} partitions not in sync"
             )
             module.fail_json(
                 msg=f"waited {took:.0f} s until all replicas of the rehearsal are in sync. Last seen: {now}. Read "

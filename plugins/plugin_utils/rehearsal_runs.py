@@ -88,7 +88,8 @@ def inventory(action: Any, plan: Mapping[str, Any]) -> Inventory:
         return f"{{{{ ({lookup}).get({host!r}, {{}}).get({name!r}, '') }}}}"
 
     def connection(host: str) -> Dict[str, Any]:
-        own = action.vars["hostvars"][host] if host in action.vars["hostvars"] else {}
+        known = action.vars["hostvars"]  # it has no method `get`
+        own = known[host] if host in known else {}  # noqa: SIM401
         found = {name: kept(host, name, own[name]) for name in own if _OF_CONNECTION.match(name)}
         found.setdefault("ansible_host", host)
         typed = action._play_context
@@ -98,7 +99,9 @@ def inventory(action: Any, plan: Mapping[str, Any]) -> Inventory:
         return found
 
     hosts, directory = plan["hosts"], next(iter(plan["hosts"].values()))["directory"]
-    shared = {name: kept("all", name, value) for name in _SHARED for value in [action.variable(name)] if value is not None}
+    shared = {
+        name: kept("all", name, value) for name in _SHARED for value in [action.variable(name)] if value is not None
+    }
     brokers = {
         f"rehearsal-broker-{number}": {**connection(host), **_files(hosts[host], "broker")}
         for host, number in plan["brokers"].items()
@@ -284,7 +287,14 @@ def _environment(secrets: Mapping[str, Any]) -> Dict[str, str]:
 _DROPPED = (
     *("ANSIBLE_LOG_PATH", "ANSIBLE_CALLBACK_PLUGINS", "ANSIBLE_INVENTORY", "ANSIBLE_LIMIT", "ANSIBLE_RUN_TAGS"),
     *("ANSIBLE_SKIP_TAGS", "ANSIBLE_STRATEGY", "ANSIBLE_CHECK_MODE_MARKERS", "ANSIBLE_DISPLAY_FAILED_STDERR"),
-    *("AWX_JOB_ID", "JOB_ID", "TOWER_JOB_ID", "AWX_ISOLATED_DATA_DIR", "RUNNER_OMIT_EVENTS", "RUNNER_ONLY_FAILED_EVENTS"),
+    *(
+        "AWX_JOB_ID",
+        "JOB_ID",
+        "TOWER_JOB_ID",
+        "AWX_ISOLATED_DATA_DIR",
+        "RUNNER_OMIT_EVENTS",
+        "RUNNER_ONLY_FAILED_EVENTS",
+    ),
 )
 
 
@@ -313,7 +323,9 @@ def _step(place: str, run: str) -> str:
 
 def _phase(place: str) -> str | None:
     """Return the phase in which the newest run left the rehearsal, by its status."""
-    with contextlib.suppress(OSError, ValueError, KeyError), open(os.path.join(place, "status.json"), encoding="utf-8") as file:
+    with contextlib.suppress(OSError, ValueError, KeyError), open(
+        os.path.join(place, "status.json"), encoding="utf-8"
+    ) as file:
         return json.load(file)["phase"]
     return None
 

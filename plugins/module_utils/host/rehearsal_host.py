@@ -67,7 +67,8 @@ def remove(directory: str, wait_s: float) -> List[str]:
     """Stop the services, remove their units and the directory; return what was removed.
 
     A unit is this rehearsal's if its file begins with MARK and names the directory, and a directory is one if its mark
-    file says so: what another wrote stays. The caller has seen the mark, or that there is no directory. Raises RehearsalError, OSError.
+    file says so: what another wrote stays. The caller has seen the mark, or that there is no
+    directory. Raises RehearsalError, OSError.
     """
     removed = []
     own = [role for role in core.ROLES if _is_own_unit(role, directory)]
@@ -107,7 +108,9 @@ def sizes(directory: str, paths: Sequence[str]) -> dict:
         path = os.path.join(directory, name)
         if os.path.isdir(path):
             found[name] = sum(
-                os.lstat(os.path.join(above, file)).st_size for above, _directories, files in os.walk(path) for file in files
+                os.lstat(os.path.join(above, file)).st_size
+                for above, _directories, files in os.walk(path)
+                for file in files
             )
         elif os.path.exists(path):
             found[name] = os.stat(path).st_size
@@ -135,7 +138,7 @@ def _stop(role: str, wait_s: float) -> None:
     end = time.monotonic() + wait_s
     while service.is_running(name):
         if time.monotonic() > end:
-            raise RehearsalError(f"{name} still runs {wait_s:.0f} s after its stop")
+            raise RehearsalError(f"{name} still runs {wait_s:.0f} s after its stop (QS-REHEARSE-002)")
         time.sleep(_POLL_S)
 
 
@@ -156,4 +159,5 @@ def _systemctl(*arguments: str, check: bool = True) -> None:
         ["systemctl", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if check and done.returncode:
-        raise RehearsalError(f"systemctl {' '.join(arguments)} failed: {(done.stderr or done.stdout).strip()}")
+        said = (done.stderr or done.stdout).strip()
+        raise RehearsalError(f"systemctl {' '.join(arguments)} failed: {said} (QS-REHEARSE-002)")

@@ -66,8 +66,8 @@ class Line(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """How long a run of the cluster takes: `seconds` in all, `fixed_s` beside restarts, `lines`; `least_s`, `most_s`: of
-    the rehearsal's runs of this name, if there were several."""
+    """How long a run of the cluster takes: `seconds` in all, `fixed_s` beside restarts, `lines`; `least_s`, `most_s`:
+    of the rehearsal's runs of this name, if there were several."""
 
     name: str
     seconds: float

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host of a rehearsal: why it may not be one, and the files that it gets. Pure, over what host/rehearsal_host.py read.
+"""A host of a rehearsal: why it may not be one, and the files that it gets. Pure, over what a probe read.
 
-Everything is in one directory, beside the units of systemd, whose names begin with PREFIX. A file in that directory says
-whose it is, and is the first to be written and the last to be removed.
+Everything is in one directory, beside the units of systemd, whose names begin with PREFIX. A file in that directory
+says whose it is, and is the first to be written and the last to be removed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _serves(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
         )
         return
     if found["directory"] != "missing":
-        yield f"{wanted.directory} exists, and no rehearsal made it. Set rehearse_dir to a directory that does not exist"
+        yield f"{wanted.directory} exists, and no rehearsal made it. Set rehearse_dir to one that does not exist"
     for name in found["own_units"]:
         yield (
             f"the unit {name} exists: a rehearsal has another rehearse_dir here. Remove it first, with that directory: "
@@ -114,8 +114,8 @@ def _serves(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
         )
     for process in found["processes"]:
         yield (
-            f"process {process['pid']} runs {process['what']} on this host, as {process['user']}. A rehearsal needs hosts "
-            "that run neither Kafka nor ZooKeeper: name others in the group kafka_rehearsal"
+            f"process {process['pid']} runs {process['what']} on this host, as {process['user']}. A rehearsal needs "
+            "hosts that run neither Kafka nor ZooKeeper: name others in the group kafka_rehearsal"
         )
     for name in found["units"]:
         yield (
@@ -125,7 +125,7 @@ def _serves(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
     for path in found["data"]:
         yield f"{path} holds data of Kafka or ZooKeeper. A rehearsal needs hosts without: name another host"
     for address in found["own_addresses"]:
-        yield f"{address} is an address of this host, and the cluster's own hosts have it. Name a host that is not of the cluster"
+        yield f"{address} is an address of this host and of the cluster. Name a host that is not of the cluster"
 
 
 def _lacks(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
@@ -146,7 +146,8 @@ def _lacks(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
         yield f"the port {address} cannot be used: {why}. Set {_port_variable(wanted, address)} to a free one"
     if found["most_maps"] is not None and wanted.broker_id is not None and found["most_maps"] < wanted.maps:
         yield (
-            f"vm.max_map_count is {found['most_maps']}, and a broker with {wanted.replicas} replicas needs {wanted.maps}. "
+            f"vm.max_map_count is {found['most_maps']}, and a broker with {wanted.replicas} replicas needs "
+            f"{wanted.maps}. "
             f"sysctl -w vm.max_map_count={wanted.maps}"
         )
     if found["most_files"] is not None and wanted.broker_id is not None and found["most_files"] < wanted.open_files:
@@ -177,7 +178,9 @@ def listened(wanted: Wanted) -> List[str]:
 
 def connect(wanted: Wanted) -> str:
     """Return zookeeper.connect of the rehearsal: its own servers and its chroot."""
-    servers = (f"{_bracketed(address)}:{wanted.ports['zookeeper']}" for _place, address in sorted(wanted.others.items()))
+    servers = (
+        f"{_bracketed(address)}:{wanted.ports['zookeeper']}" for _place, address in sorted(wanted.others.items())
+    )
     return ",".join(servers) + wanted.chroot
 
 

@@ -50,8 +50,8 @@ def _head(found: Report) -> List[str]:
     if found.nodes.brokers > own["brokers"]:
         share = found.nodes.brokers / own["brokers"]
         shown.append(
-            f"  each broker of the rehearsal stands for {share:.1f} of the cluster: it has as many times the replicas, so "
-            "that its restarts take longer than the cluster's"
+            f"  each broker of the rehearsal stands for {share:.1f} of the cluster: it has as many times the replicas, "
+            "so that its restarts take longer than the cluster's"
         )
     return shown
 
@@ -109,7 +109,11 @@ def _sizes(found: Report) -> List[str]:
 
 def _took(found: Report) -> List[str]:
     shown = ["", "What the rehearsal took"]
-    for name, key in (("read the cluster", "read_s"), ("write the znodes", "write_s"), ("start the brokers", "start_s")):
+    for name, key in (
+        ("read the cluster", "read_s"),
+        ("write the znodes", "write_s"),
+        ("start the brokers", "start_s"),
+    ):
         if found.built.get(key) is not None:
             shown.append(f"  {name}: {durations.format_duration(found.built[key])}")
     for number, run in enumerate(found.runs, 1):
@@ -130,7 +134,7 @@ def _eta(found: Report) -> List[str]:
         shown.append(f"    everything else, once: {durations.format_duration(each.fixed_s)}")
     return [
         *shown,
-        "  Add what a broker with records needs for its start, and the soak. The longest part is usually the brokers' own.",
+        "  Add what a broker with records needs for its start, and the soak.",
     ]
 
 

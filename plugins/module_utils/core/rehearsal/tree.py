@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A rehearsal's znodes from those of a cluster: the same topics, configs, ACLs, quotas and users on other brokers. Pure.
+"""A rehearsal's znodes from a cluster's: the same topics, configs, ACLs, quotas and users, on other brokers. Pure.
 
 Brokers that take over the znodes start with empty log directories. Kafka keeps the state of a partition in ZooKeeper,
 so its controller makes each of them leader or follower of an empty replica, with the topic's id, and all of them are in

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host shows that is to be one of a rehearsal: other servers and their data, ports, limits (core/rehearsal/host).
+"""What a host shows that is to be one of a rehearsal: other servers and their data, ports and limits.
 
 Runs on managed hosts: standard library only; read-only.
 """
@@ -26,14 +26,16 @@ _CLASSES = {
     "org.apache.zookeeper.server.quorum.QuorumPeerMain": "ZooKeeper",
     "org.apache.zookeeper.server.ZooKeeperServerMain": "ZooKeeper",
 }
-_STARTS = re.compile(r"^\s*ExecStart=.*(kafka-server-start|zookeeper-server-start|zkServer|kafka\.Kafka|QuorumPeerMain)", re.M)
+_STARTS = re.compile(
+    r"^\s*ExecStart=.*(kafka-server-start|zookeeper-server-start|zkServer|kafka\.Kafka|QuorumPeerMain)", re.M
+)
 _UNIT_DIRS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 _RAISES_LIMITS = 24  # CAP_SYS_RESOURCE (capabilities(7))
 
 
 def read(wanted: core.Wanted, others: Sequence[str]) -> Dict[str, Any]:
-    """Return the facts of this host. `others`: properties files, log directories and state directories that nodes of the
-    cluster have by its variables; here they must not hold anything."""
+    """Return the facts of this host. `others`: properties files, log directories and state directories that nodes of
+    the cluster have by its variables; here they must not hold anything."""
     try:
         uid: int | None = pwd.getpwnam(wanted.user).pw_uid
     except KeyError:
@@ -100,10 +102,9 @@ def _find_units() -> List[str]:
     names = set()
     for directory in _UNIT_DIRS:
         for path in glob.glob(f"{directory}/*.service"):
-            with contextlib.suppress(OSError):
-                with open(path, encoding="utf-8", errors="replace") as stream:
-                    if _STARTS.search(stream.read()):
-                        names.add(os.path.basename(path))
+            with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
+                if _STARTS.search(stream.read()):
+                    names.add(os.path.basename(path))
     names -= {core.unit(role) for role in core.ROLES}
     states = {name: service.read_state(name) for name in sorted(names)}
     return [
