@@ -255,7 +255,7 @@ def _broker(wanted: Wanted) -> str:
         "inter.broker.protocol.version": "3.9",
         "zookeeper.connect": connect(wanted),
         "log.dirs": f"{wanted.directory}/data",
-        # The cluster's ACLs are there and are asked; whoever connects here is a super user
+        # The cluster's ACLs are there and are evaluated; every client is a super user
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "super.users": "User:ANONYMOUS",
         "auto.create.topics.enable": "false",

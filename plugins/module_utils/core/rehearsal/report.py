@@ -50,7 +50,7 @@ def _head(found: Report) -> List[str]:
     if found.nodes.brokers > own["brokers"]:
         share = found.nodes.brokers / own["brokers"]
         shown.append(
-            f"  each broker of the rehearsal stands for {share:.1f} of the cluster: it has as many times the replicas, "
+            f"  each broker of the rehearsal has the replicas of {share:.1f} of the cluster's brokers, "
             "so that its restarts take longer than the cluster's"
         )
     return shown

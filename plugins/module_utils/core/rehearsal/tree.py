@@ -344,7 +344,7 @@ _DROPPED: Any = object()
 
 
 def is_comparable(name: str) -> bool:
-    """Return whether a broker's setting is a number or a word that means the same on another host: no address, no path,
+    """Return whether a broker's setting is a number or a text that means the same on another host: no address, no path,
     no class, no secret, and no identity."""
     if _OF_A_HOST.match(name) or _OF_TIERS.match(name) or _THROTTLE.search(name):
         return False
