@@ -64,7 +64,8 @@ _TYPED = {  # options of ansible-playbook that reach hosts
     "become_user": "--become-user",
     "forks": "--forks",
 }
-_POLL_S = 0.5
+_POLL_S = 1.0
+_REPEATED_S = 60.0  # a step is shown again after this many seconds
 _END_S = 20.0
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG (prctl(2))
 
@@ -147,7 +148,7 @@ def inventory(action: Any, plan: Mapping[str, Any]) -> Inventory:
             },
         }
     }
-    return Inventory("---\n" + yaml.safe_dump(tree, sort_keys=False, width=200), secrets)
+    return Inventory("---\n" + yaml.safe_dump(_plain(tree), sort_keys=False, width=200), secrets)
 
 
 def _files(options: Mapping[str, Any], role: str) -> Dict[str, Any]:
@@ -243,16 +244,16 @@ def _wait(action, command, environment, stream, name, place, runs) -> int:
         preexec_fn=_die_with_parent,
         start_new_session=True,
     )
-    began = time.monotonic()
+    began, shown, at = time.monotonic(), "", 0.0
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(_POLL_S)
             newest = max(set(_runs(place)) - runs, default=None)
             step = _step(place, newest) if newest else "reads the nodes"
-            action.say_wait(f"rehearsal: {name}: {step} ({time.monotonic() - began:.0f} s)")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(10)
+            if step != shown or time.monotonic() - at >= _REPEATED_S:
+                action.say_wait(f"rehearsal: {name}: {step} ({time.monotonic() - began:.0f} s)")
+                shown, at = step, time.monotonic()
     finally:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -275,7 +276,7 @@ def _environment(secrets: Mapping[str, Any]) -> Dict[str, str]:
         **own,
         "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, constants.COLLECTIONS_PATHS)),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
-        "ANSIBLE_CALLBACKS_ENABLED": "",
+        "ANSIBLE_CALLBACKS_ENABLED": "ansible.builtin.minimal",  # one of stdout, which is not loaded: so none is
         "ANSIBLE_CACHE_PLUGIN": "memory",
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",

@@ -137,7 +137,10 @@ def test_a_run_is_not_reported_as_one_of_the_cluster(monkeypatch):
     monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "awx_display")
     found = rehearsal_runs._environment({})
     assert "real" not in found.values()
-    assert found["ANSIBLE_CALLBACKS_ENABLED"] == "" and found["ANSIBLE_STDOUT_CALLBACK"] == "ansible.builtin.default"
+    assert (
+        found["ANSIBLE_CALLBACKS_ENABLED"] == "ansible.builtin.minimal"
+        and found["ANSIBLE_STDOUT_CALLBACK"] == "ansible.builtin.default"
+    )
 
 
 def test_the_secrets_of_a_rehearsal_are_in_no_result(bed):

@@ -79,8 +79,8 @@ def refusals(wanted: Wanted, found: Mapping[str, Any]) -> List[str]:
 
     `found`: of host/rehearsal_host.py:read.
     """
-    unfit = [*_unfit(wanted)]
-    return unfit or [*_serves(wanted, found), *_lacks(wanted, found)]
+    first = [*_unfit(wanted)] or [*_has_one(wanted, found)]  # what else is there is the rehearsal's own
+    return first or [*_serves(wanted, found), *_lacks(wanted, found)]
 
 
 def _unfit(wanted: Wanted) -> Iterator[str]:
@@ -97,21 +97,24 @@ def _unfit(wanted: Wanted) -> Iterator[str]:
             yield f"{name}: has more than one line"
 
 
-def _serves(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what shows that this host has another purpose, or a rehearsal already."""
+def _has_one(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that this host has a rehearsal already."""
     if found["mark"] is not None:
         yield (
             f"{wanted.directory} has the rehearsal {found['mark'].get('cluster_id', '?')} already. Remove it first: "
             "-e rehearse_remove=true"
         )
-        return
-    if found["directory"] != "missing":
-        yield f"{wanted.directory} exists, and no rehearsal made it. Set rehearse_dir to one that does not exist"
     for name in found["own_units"]:
         yield (
             f"the unit {name} exists: a rehearsal has another rehearse_dir here. Remove it first, with that directory: "
             "-e rehearse_remove=true"
         )
+
+
+def _serves(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what shows that this host has another purpose."""
+    if found["directory"] != "missing":
+        yield f"{wanted.directory} exists, and no rehearsal made it. Set rehearse_dir to one that does not exist"
     for process in found["processes"]:
         yield (
             f"process {process['pid']} runs {process['what']} on this host, as {process['user']}. A rehearsal needs "
