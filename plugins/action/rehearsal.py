@@ -10,13 +10,14 @@ import os
 from typing import Any, Dict, List, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import estimate, report
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.printable import escape_invisible
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import (
     AddressError,
     parse_host_ports,
     parse_zookeeper_connect,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import rehearsal_runs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction, display
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 GROUP = "kafka_rehearsal"
@@ -32,7 +33,13 @@ class ActionModule(QuorumshiftAction):
     """Plans, runs or reports a rehearsal."""
 
     def act(self, args):
-        return {"planned": self._plan, "run": self._run, "reported": self._report_rehearsal}[args["state"]](args)
+        work = {
+            "planned": self._plan,
+            "run": self._run,
+            "reported": self._report_rehearsal,
+            "compared": self._compare,
+        }
+        return work[args["state"]](args)
 
     # Plan -------------------------------------------------------------------------------------------------------------
 
@@ -84,6 +91,7 @@ class ActionModule(QuorumshiftAction):
             "servers": ",".join(_joined(address, ports["zookeeper"]) for address in addresses.values()),
             "bootstrap": [_joined(addresses[host], ports["broker"]) for host in brokers],
             "rehearsal_id": planned["rehearsal_id"],
+            "began_at": self.began,
         }
 
     def _refuse(self, hosts: List[str]) -> str:
@@ -168,6 +176,7 @@ class ActionModule(QuorumshiftAction):
         brokers = len(groups.get("kafka_broker") or []) or len(read["source"]["registered"])
         controllers = len(groups.get("kafka_controller") or []) or 3
         nodes = estimate.Nodes(brokers, controllers, int(self.variable("restart_concurrency") or 1))
+        built = {name: float(value) for name, value in args["built"].items()}
         measured = [rehearsal_runs.measured(run) for run in args["runs"]]
         found = report.Report(
             source=read["source"],
@@ -178,7 +187,7 @@ class ActionModule(QuorumshiftAction):
                 "brokers": len(plan["brokers"]),
                 "controllers": len(plan["controllers"]),
             },
-            built=args["built"],
+            built=built,
             sizes=args["sizes"],
             runs=args["runs"],
             nodes=nodes,
@@ -186,7 +195,7 @@ class ActionModule(QuorumshiftAction):
         )
         lines = report.lines(found)
         for line in lines:
-            self.say(line)
+            display.display(escape_invisible(line))
         if self._task.check_mode:
             return {"changed": False, "report": ""}
         place = self._place(plan["rehearsal_id"])
@@ -195,6 +204,23 @@ class ActionModule(QuorumshiftAction):
         rehearsal_runs.write(os.path.join(place, "rehearsal.json"), json.dumps(report.as_json(found), indent=1) + "\n")
         self.say(f"Report: {path}, as JSON in rehearsal.json beside it")
         return {"changed": False, "report": path}
+
+    def _compare(self, _args):
+        """Show the newest rehearsal's estimates beside the runs that the cluster has had since, by their journals."""
+        kept = rehearsal_runs.newest_report(self._root())
+        if kept is None:
+            return {
+                "failed": True,
+                "msg": f"{self._root()} has no rehearsal.json: no rehearsal has ended there. Rehearse first, or "
+                "correct quorumshift_artifacts_dir (QS-REHEARSE-006)",
+            }
+        estimates = rehearsal_runs.estimates_of(kept)
+        real = rehearsal_runs.real_runs(self._root(), kept)
+        compared = estimate.compare(estimates, real)
+        display.display(f"Estimates of {kept['rehearsal']['id']} beside the runs of cluster {kept['source']['cluster_id']}")
+        for line in report.comparison_lines(compared) or ["  no whole run of the cluster has ended since"]:
+            display.display(line)
+        return {"changed": False, "compared": [each._asdict() for each in compared]}
 
 
 def _joined(address: str, port: int) -> str:

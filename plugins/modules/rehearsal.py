@@ -19,8 +19,9 @@ options:
       - V(planned) refuses hosts that are of the cluster by their names, and returns the options of each host.
       - V(run) runs the playbooks one after the other, and ends at the first that fails.
       - V(reported) shows and keeps findings, sizes and estimates.
+      - V(compared) shows the newest estimates beside what the cluster's own runs took since.
     type: str
-    choices: [planned, run, reported]
+    choices: [planned, run, reported, compared]
     required: true
   source:
     description: What M(quorumshift.kafka.rehearsal_znodes) read.
@@ -75,6 +76,11 @@ runs:
   type: list
   elements: dict
   returned: O(state=run)
+compared:
+  description: Each run of the cluster with its name, its estimate, its seconds, and how far the estimate is off.
+  type: list
+  elements: dict
+  returned: O(state=compared)
 report:
   description: Path of the report.
   type: str
@@ -89,7 +95,7 @@ def main():
     """Fail: the action plugin of the same name does all the work."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["planned", "run", "reported"]},
+            "state": {"type": "str", "required": True, "choices": ["planned", "run", "reported", "compared"]},
             "source": {"type": "dict", "default": {}},
             "plan": {"type": "dict", "default": {}},
             "runs": {"type": "list", "elements": "dict", "default": []},

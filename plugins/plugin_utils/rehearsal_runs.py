@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import json
 import os
 import re
@@ -25,7 +26,7 @@ import yaml
 from ansible import constants, context
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import estimate
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import host as core
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import rehearsal_id, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import durations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts, private
@@ -197,7 +198,7 @@ def play(
         command += ["-e", json.dumps({key: value})]
     command.append(f"quorumshift.kafka.{playbook}")
     runs = set(_runs(place))
-    began = time.monotonic()
+    began, began_at = time.monotonic(), time.time()
     with open(log, "w", encoding="utf-8", opener=private) as stream:
         code = _wait(action, command, _environment(secrets), stream, name, place, runs)
     seconds = time.monotonic() - began
@@ -218,6 +219,7 @@ def play(
             if event["kind"] == "gate"
         ],
         preflight=_preflight(artifacts),
+        before_s=round(max(0.0, events[0]["t"] - began_at), 1) if events else 0.0,
         events=[event for event in events if event["kind"] == "restart" or event["name"] in _STEPS],
     )
     how = "ended" if not failure else "failed"
@@ -337,6 +339,40 @@ def _preflight(artifacts: RunArtifacts | None) -> List[Dict[str, Any]]:
     found = json.loads(text) if text else []
     findings = found.get("findings", []) if isinstance(found, dict) else found
     return [{key: finding.get(key) for key in ("id", "severity", "seen", "do")} for finding in findings]
+
+
+def newest_report(root: str) -> Dict[str, Any] | None:
+    """Return rehearsal.json of the rehearsal that ended last, None without one. Raises OSError, ValueError."""
+    paths = glob.glob(os.path.join(glob.escape(os.path.expanduser(root)), f"{rehearsal_id.PREFIX}*", "rehearsal.json"))
+    if not paths:
+        return None
+    with open(max(paths, key=os.path.getmtime), encoding="utf-8") as stream:
+        return {**json.load(stream), "ended_at": max(map(os.path.getmtime, paths))}
+
+
+def estimates_of(kept: Mapping[str, Any]) -> List[estimate.Estimate]:
+    """Return the estimates of a report."""
+    return [
+        estimate.Estimate(**{**each, "lines": [estimate.Line(**line) for line in each["lines"]]})
+        for each in kept["estimates"]
+    ]
+
+
+def real_runs(root: str, kept: Mapping[str, Any]) -> List[estimate.Measured]:
+    """Return the whole runs of a report's cluster that began after the rehearsal was begun. A journal begins once the
+    nodes are read: a run gets the seconds that this took in the rehearsal's run of its name."""
+    nodes, found = estimate.Nodes(**kept["nodes"]), []
+    before = {run["name"]: run["before_s"] for run in kept["runs"]}
+    cluster_id = kept["source"]["cluster_id"]
+    for name in RunArtifacts(root, cluster_id, "any").runs():
+        events = RunArtifacts(root, cluster_id, name).events() if re.fullmatch(r"[\w-]+", name) else []
+        if not events or events[0]["t"] < kept["began_at"] or run_outcome.outcome(events) is not None:
+            continue
+        run = estimate.measure("", events[-1]["t"] - events[0]["t"], events, name)
+        kind = estimate.name_of(run, nodes)
+        if kind in before:
+            found.append(run._replace(name=kind, seconds=run.seconds + before[kind]))
+    return found
 
 
 def _find_token(log: str) -> str:

@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_outcome
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import rehearsal_runs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 from tests.unit.action.harness import GROUPS
 
@@ -173,3 +175,54 @@ def test_a_run_that_ends_elsewhere_or_fails_ends_the_rehearsal(bed, monkeypatch,
     assert result["failed"] and "(QS-REHEARSE-005)" in result["msg"] and played == ["forward"], result
     place = os.path.join(bed.variables["quorumshift_artifacts_dir"], ID)
     assert os.stat(place).st_mode & 0o077 == 0 and os.stat(f"{place}/inventory.yml").st_mode & 0o077 == 0
+
+
+def kept_report(root, began_at, cluster_id="real"):
+    place = root / ID
+    place.mkdir(exist_ok=True)
+    report = {
+        "began_at": began_at,
+        "rehearsal": {"id": ID},
+        "source": {"cluster_id": cluster_id},
+        "nodes": {"brokers": 1, "controllers": 1, "at_once": 1},
+        "runs": [{"name": "finalize", "before_s": 5.0}],
+        "estimates": [
+            {"name": "finalize", "seconds": 33.0, "fixed_s": 3.0, "lines": [], "least_s": 33.0, "most_s": 33.0}
+        ],
+    }
+    (place / "rehearsal.json").write_text(json.dumps(report))
+
+
+def real_run(root, run, began, cluster_id="real", outcome="done"):
+    artifacts = RunArtifacts(str(root), cluster_id, run)
+    artifacts.note("event", run_outcome.BEGUN, t=began)
+    artifacts.note("event", run_outcome.STEP_BEGUN, t=began + 1, step="s", hosts=["c1"])
+    artifacts.note(
+        "restart",
+        "controller_final",
+        t=began + 2,
+        host="c1",
+        outcome=outcome,
+        node_restart=f"{run}/controller_final/c1",
+    )
+    artifacts.note("event", run_outcome.STEP_ENDED, t=began + 20, step="s", hosts=["c1"])
+    artifacts.note("event", run_outcome.ENDED, t=began + 25, result="ok")
+
+
+def test_the_clusters_own_runs_beside_the_estimates(bed, tmp_path):
+    bed.session = {}
+    kept_report(tmp_path, 1000)
+    real_run(tmp_path, "20261130T000001-aaaa", 1100)
+    real_run(tmp_path, "20261130T000000-aaaa", 900)  # before the rehearsal
+    real_run(tmp_path, "20261130T000002-aaaa", 1200, cluster_id="another")
+    real_run(tmp_path, "20261130T000003-aaaa", 1300, outcome="failed")
+    result = bed.run("rehearsal", {"state": "compared"}, variables={"groups": bed.groups})
+    (compared,) = result["compared"]
+    assert compared["name"] == "finalize" and compared["took_s"] == 30.0  # 25 s of the journal, 5 s before it
+    assert "  finalize: estimated 33 s, took 30 s (+10%)" in bed.printed
+
+
+def test_without_a_rehearsal_there_is_nothing_to_compare(bed):
+    bed.session = {}
+    result = bed.run("rehearsal", {"state": "compared"}, variables={"groups": bed.groups})
+    assert result["failed"] and "(QS-REHEARSE-006)" in result["msg"]

@@ -127,6 +127,24 @@ def _mean(several: Sequence[Sequence[Line]]) -> List[Line]:
     ]
 
 
+_NAMES = {  # a run's name, by the kinds of restarts that make it one
+    "forward": ("zk_migration", "kraft"),
+    "back": ("hybrid", "zk"),
+    "finalize": ("controller_final",),
+}
+
+
+def name_of(run: Measured, nodes: Nodes) -> str | None:
+    """Return which of a rehearsal's runs a run of the cluster is: one with all of its restarts. None for another one,
+    and for one that went on from where an earlier one had stopped."""
+    restarted = {part.kind: part.nodes for part in run.parts}
+    for name, kinds in _NAMES.items():
+        wanted = nodes.controllers if name == "finalize" else nodes.brokers
+        if all(restarted.get(kind) == wanted for kind in kinds):
+            return name
+    return None
+
+
 class Comparison(NamedTuple):
     """A run of the cluster beside its estimate; `off`: how far the estimate is off, as a part of the real time."""
 

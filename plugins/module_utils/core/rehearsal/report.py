@@ -153,6 +153,7 @@ def as_json(found: Report) -> Dict[str, Any]:
     estimates = [{**each._asdict(), "lines": [line._asdict() for line in each.lines]} for each in found.estimates]
     return {
         "version": VERSION,
+        "began_at": found.built.get("began_at", 0.0),
         **found._asdict(),
         "runs": runs,
         "nodes": found.nodes._asdict(),

@@ -85,3 +85,21 @@ def test_the_estimate_beside_what_it_took():
     (found,) = estimate.estimate([Measured("forward", 110.0, [])], Nodes(3, 3))
     (compared,) = estimate.compare([found], [Measured("forward", 100.0, []), Measured("other", 5.0, [])])
     assert compared.off == pytest.approx(0.1) and compared.took_s == 100.0
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ([("controller", 1, 3), ("zk_migration", 3, 3), ("kraft", 3, 3)], "forward"),
+        ([("zk_migration", 1, 3), ("kraft", 1, 3)], "forward"),  # in batches
+        ([("hybrid", 3, 3), ("zk", 3, 3)], "back"),
+        ([("controller_final", 3, 3)], "finalize"),
+        ([("zk_migration", 3, 3), ("kraft", 2, 2)], None),  # stopped on its way
+        ([("kraft", 3, 3)], None),  # went on from there
+        ([("restart_broker", 3, 3)], None),
+        ([], None),
+    ],
+)
+def test_only_whole_runs_are_compared(parts, name):
+    run = Measured("", 100.0, [Part(kind, batches, nodes, 10.0) for kind, batches, nodes in parts])
+    assert estimate.name_of(run, Nodes(3, 3)) == name
