@@ -25,6 +25,7 @@ from tests.system.testbed.layout import (
     INVENTORY,
     LAYOUT,
     LOGIN,
+    REHEARSALS,
     SSH_KEY,
     STATE,
     SUDO,
@@ -53,13 +54,14 @@ class TestbedInventory:
         self.controllers = {host: variables["ansible_host"] for host, variables in controllers.items()}
         self.controller_ids = {variables["quorumshift_node_id"]: host for host, variables in controllers.items()}
         of_ensembles = {**groups.get("zookeeper_source", {}), **groups.get("zookeeper_destination", {})}
+        self.rehearsals = {host: own["ansible_host"] for host, own in groups.get("kafka_rehearsal", {}).items()}
         self.ensembles = {host: variables["ansible_host"] for host, variables in of_ensembles.items()}
         self.zookeeper_connect: str = self.vars["quorumshift_zookeeper_connect"]
         self.artifacts_dir = Path(self.vars["quorumshift_artifacts_dir"])
 
     @property
     def hosts(self) -> dict[str, str]:
-        return {**self.brokers, **self.controllers, **self.ensembles}
+        return {**self.brokers, **self.controllers, **self.ensembles, **self.rehearsals}
 
     def ssh(self, host: str, *command: str, own: bool = False) -> list[str]:
         """Return the argv that runs a command on a host; `own`: over a new connection, not a shared one."""
@@ -163,6 +165,8 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
                 "quorumshift_controller_port": LAYOUT.controller_port,
             },
         }
+    if REHEARSALS:
+        groups["kafka_rehearsal"] = {"hosts": {host.name: _host(network, host) for host in REHEARSALS}}
     if DESTINATIONS:
         groups.update(_ensembles(network))
         common["zk_migrate_source_connect"] = network.zookeeper_connect

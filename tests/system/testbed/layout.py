@@ -28,7 +28,8 @@ CHECKOUT_ID = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 # begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
 # servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES); `confluent` is laid out as
 # cp-ansible lays out Confluent's packages, and its controller hosts have those packages and nothing more (_CONFLUENT);
-# `beside` has three hosts alone, each with a ZooKeeper server, a broker and a controller (_BESIDE).
+# `beside` has three hosts alone, each with a ZooKeeper server, a broker and a controller (_BESIDE);
+# `rehearsal` has three more hosts, on which a rehearsal is built (_REHEARSAL).
 @dataclass(frozen=True)
 class Scheme:
     """How the nodes of a variant log in: `SSL` is by certificate, a SASL mechanism is over TLS.
@@ -54,7 +55,7 @@ SCHEMES = {
     "sasl": Scheme("SCRAM-SHA-512", "PLAIN", zookeeper="DIGEST-MD5", zookeeper_tls=True),
     "oauth": Scheme("OAUTHBEARER", "OAUTHBEARER", "OAUTHBEARER", zookeeper="DIGEST-MD5"),
 }
-VARIANTS = ("default", *SCHEMES, "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside")
+VARIANTS = ("default", *SCHEMES, "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside", "rehearsal")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT in SCHEMES
 SCHEME = SCHEMES.get(VARIANT, Scheme())
@@ -288,6 +289,16 @@ _ENSEMBLES = replace(
         Host("z3", 0, "", 43, is_broker=False, has_zookeeper=False, destination_id=13),
     ),
 )
+# Hosts with Kafka's files and nothing else. Descriptors are for the replicas of large rehearsals, too.
+_REHEARSAL = replace(
+    _DEFAULT,
+    hosts=(
+        *_DEFAULT.hosts,
+        Host("r1", 0, "", 51, is_broker=False, has_zookeeper=False),
+        Host("r2", 0, "", 52, is_broker=False, has_zookeeper=False),
+        Host("r3", 0, "", 53, is_broker=False, has_zookeeper=False),
+    ),
+)
 # Users, paths, units, ports and ids as in cp-ansible's role `variables` (branch 7.9.x).
 _CONFLUENT = replace(
     _DEFAULT,
@@ -340,6 +351,7 @@ LAYOUT = {
     "oauth": _OAUTH,
     "sasl": replace(_DEFAULT, zookeeper_port=2281),
     "confluent": _CONFLUENT,
+    "rehearsal": _REHEARSAL,
     "other": _OTHER,
     "racks": _RACKS,
     "journey": _JOURNEY,
@@ -351,6 +363,9 @@ CONTROLLERS = tuple(host for host in LAYOUT.hosts if host.node_id and not host.i
 DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
 TOKEN_SERVERS = tuple(host for host in HOSTS if host.has_tokens)
+REHEARSALS = tuple(
+    host for host in HOSTS if not (host.node_id or host.has_zookeeper or host.destination_id or host.has_tokens)
+)
 
 
 def release_libs(version: str) -> Path:

@@ -51,6 +51,7 @@ GATES = {"node_restart": "before_kraft", "controller_wipe": "brokers_plain"}
 READ_ONLY = {
     "plan",
     "preflight",
+    "rehearse",
     "restart_plan",
     "status",
     "support_bundle",

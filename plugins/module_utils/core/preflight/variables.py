@@ -33,7 +33,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 
 PREFIXES = (
     *("quorumshift_", "restart_", "zk_migrate_", "upgrade_", "reassign_", "features_", "quorum_"),
-    *("decommission_", "soak_", "support_", "controller_hosts_"),
+    *("decommission_", "soak_", "support_", "controller_hosts_", "rehearse_"),
 )
 ALWAYS = "quorumshift_"  # no other software has variables of this name; of the others only near misses are problems
 ALIKE = 0.8  # difflib's ratio of a name that is probably mistyped

@@ -82,11 +82,12 @@ def direction(target: str) -> str:
 
 class Batch(NamedTuple):
     """Nodes that a run restarted at once: the kind of restart, its run, and the seconds of the whole step, which has
-    the readings, the admission and Ansible's own work too."""
+    the readings, the admission and Ansible's own work too; `nodes`: how many they are."""
 
     kind: str
     run: str
     took_s: float
+    nodes: int = 1
 
 
 def batches(events: Iterable[Mapping]) -> list[Batch]:
@@ -102,7 +103,7 @@ def batches(events: Iterable[Mapping]) -> list[Batch]:
         elif event["name"] == run_outcome.STEP_ENDED and begun and begun["hosts"] == event["hosts"]:
             kinds = {(restart["name"], _run(restart)) for restart in done}
             if len(kinds) == 1 and all(restart.get("outcome") == "done" for restart in done):
-                found.append(Batch(*kinds.pop(), max(0.0, event["t"] - begun["t"])))
+                found.append(Batch(*kinds.pop(), max(0.0, event["t"] - begun["t"]), len(done)))
             begun = None
     return [batch for batch in found if batch.run]
 

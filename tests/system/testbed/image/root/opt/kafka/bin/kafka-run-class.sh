@@ -12,5 +12,5 @@ done
 exec java ${KAFKA_HEAP_OPTS:--Xmx256m} \
     -XX:+UseSerialGC -XX:TieredStopAtLevel=1 ${KAFKA_CDS_OPTS--Xshare:auto -XX:SharedArchiveFile=$base/libs/app.jsa} \
     -Djava.awt.headless=true -Djdk.tls.ephemeralDHKeySize=2048 \
-    -Dlog4j.configuration=file:${KAFKA_LOG4J_CONFIG:-$base/config/tools-log4j.properties} \
+    ${KAFKA_LOG4J_OPTS:--Dlog4j.configuration=file:${KAFKA_LOG4J_CONFIG:-$base/config/tools-log4j.properties}} \
     ${KAFKA_OPTS:-} -cp "$class_path" "$@"
