@@ -19,7 +19,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates.clien
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, Topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import Connections
-from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import PASSWORD_MECHANISMS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import WireError
@@ -35,14 +34,11 @@ def measure(
     nodes: Mapping[str, NodeFacts], found: Topics, connections: Connections, first: Iterable[str] = (), most: int = 0
 ) -> Latencies:
     """Return the mean seconds in which brokers that run answer both requests, on a connection that is open and
-    authenticated. None where it does not answer within the timeout; {} where the client's SASL mechanism is not one of
-    the collection's own client.
+    authenticated. None where it does not answer within the timeout.
 
     `most`: how many brokers are asked, 0 for all: the hosts `first`, then those that lead most partitions.
     """
-    client, asked_first = connections.client, set(first)
-    if client.sasl and client.mechanism not in PASSWORD_MECHANISMS:
-        return {}
+    asked_first = set(first)
     led, count = _find_led(found)
     running = {host: node for host, node in nodes.items() if node["role"] == "broker" and node.get("running")}
     order = sorted(running, key=lambda host: (host not in asked_first, -count[running[host].get("node_id")], host))
@@ -88,4 +84,4 @@ def _measure_broker(address: str, partitions: List[Tuple[str, int]], connections
                 took.append(time.monotonic() - began)
     except WireError:
         return None
-    return statistics.mean(took)
+    return round(statistics.mean(took), 4)
