@@ -232,6 +232,10 @@ unit:
   description: The systemd unit of the worker; empty if the worker is a process of the SSH session's control group.
   type: str
   returned: success
+unclean_stop:
+  description: What the node's log says where its controlled shutdown failed, so that leaders had not moved; else null.
+  type: str
+  returned: success
 progress:
   description: How far the node has loaded its partitions, by its own log; empty outside of its start.
   type: str
@@ -336,7 +340,7 @@ def main():
         module.fail_json(msg=f"the restart could not begin: {error} (QS-RESTART-011)")
     result = {
         key: record.get(key)
-        for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress")
+        for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress", "unclean_stop")
     }
     result["changed"] = bool(record.get("changed"))
     if record.get("diff"):

@@ -161,3 +161,13 @@ def test_the_progress_of_a_slow_start_is_shown(broker, monkeypatch):
     assert [line.partition(" (")[0] for line in broker.printed] == [
         *("    b1 starts", "    b1: step start goes on", f"    b1: {loading}", "    b1 is up"),
     ]
+
+
+def test_a_stop_whose_controlled_shutdown_failed_is_named(broker):
+    end = record("begun", outcome="done", unclean_stop="Timed out waiting for the controller to approve")
+    broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
+    (line,) = [text for text in broker.printed if "leaders" in text]
+    assert line.strip().startswith("b1 stopped before its leaders had moved") and line.endswith("controller to approve")
+    broker.printed.clear()
+    broker.run("node_restart", {"kind": "kraft"}, record("begun", outcome="done"), host="b1")
+    assert not any("leaders" in text for text in broker.printed)
