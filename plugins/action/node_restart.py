@@ -144,6 +144,11 @@ class ActionModule(QuorumshiftAction):
         if result.get("outcome") == "reverted":
             for line in result["msg"].splitlines():
                 self.say(line)
+        if result.get("unclean_stop"):
+            self.say(
+                f"{self.host} stopped before its leaders had moved, so clients of these partitions waited longer. "
+                f"Its log says: {result['unclean_stop']}"
+            )
         self._note_strays(result)
         if result.get("outcome") == "done":
             times = result.get("times") or {}

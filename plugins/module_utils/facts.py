@@ -230,6 +230,7 @@ class RestartRecord(TypedDict, total=False):
     times: dict[str, float]
     diff: dict[str, str]
     earlier: dict[str, str | None]
+    unclean_stop: str | None  # what the node's log says where its controlled shutdown failed
     ended_at: float
 
 

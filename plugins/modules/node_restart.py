@@ -243,6 +243,10 @@ paused:
   type: dict
   returned: if RV(outcome=paused)
   sample: {path: /var/lib/quorumshift/pause, since: 1795276229.6, why: "ops: disk alert on b3"}
+unclean_stop:
+  description: What the node's log says where its controlled shutdown failed, so that leaders had not moved; else null.
+  type: str
+  returned: success
 progress:
   description: How far the node has loaded its partitions, by its own log; empty outside of its start.
   type: str
@@ -353,7 +357,7 @@ def main():
         module.fail_json(msg=f"the restart could not begin: {error} (QS-RESTART-011)")
     result = {
         key: record.get(key)
-        for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress")
+        for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress", "unclean_stop")
     }
     result["changed"] = bool(record.get("changed"))
     if record.get("diff"):

@@ -60,8 +60,10 @@ def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
         raise RestartError(refused)
     record.step(name)
     stopping = time.time()
+    log_from = _size(spec["log_file"])
     service.begin("stop", spec["service"])
     await_stopped(spec)
+    record.values["unclean_stop"] = own_log.find_failed_shutdown(spec["log_file"], log_from)
     record.note(stopped_at=time.time(), stop_s=time.time() - stopping)
 
 
@@ -94,7 +96,7 @@ def _start(
 ) -> None:
     record.step(name)
     starting = time.time()
-    log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
+    log_from = _size(spec["log_file"])
     earlier = service.read_state(spec["service"]).get("invocation")
     log_end = own_node.read_log_end(values, spec["mode"])
     try:
@@ -103,6 +105,10 @@ def _start(
     except (RestartError, service.ServiceError) as error:
         excerpt = own_log.excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt, isinstance(error, Ended)) from None
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def await_up(

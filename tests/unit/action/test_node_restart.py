@@ -188,3 +188,13 @@ def test_a_pause_beyond_its_bound_fails_and_begins_nothing(broker):
     assert result["failed"] and result["msg"].endswith("then this command again (QS-RESTART-019)")
     assert [event["name"] for event in broker.events()] == ["paused", "failed"]
     assert len(broker.asked) == 1
+
+
+def test_a_stop_whose_controlled_shutdown_failed_is_named(broker):
+    end = record("begun", outcome="done", unclean_stop="Timed out waiting for the controller to approve")
+    broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
+    (line,) = [text for text in broker.printed if "leaders" in text]
+    assert line.strip().startswith("b1 stopped before its leaders had moved") and line.endswith("controller to approve")
+    broker.printed.clear()
+    broker.run("node_restart", {"kind": "kraft"}, record("begun", outcome="done"), host="b1")
+    assert not any("leaders" in text for text in broker.printed)

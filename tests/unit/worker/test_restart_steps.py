@@ -401,3 +401,19 @@ def test_the_preflight_reads_zookeeper_as_a_restart_does(tmp_path):
     file.write_text("zookeeper.connect=127.0.0.1:1\n")
     assert "no ZooKeeper server opened a session" in own_zookeeper.explain_unreadable(str(file), timeout=1)
     assert "No such file" in own_zookeeper.explain_unreadable(str(tmp_path / "absent"))
+
+
+def test_what_a_log_says_of_a_controlled_shutdown_that_failed(tmp_path):
+    log = tmp_path / "server.log"
+    failed = "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
+    log.write_text(f"[t] WARN {failed} (kafka.server.KafkaServer)\n[t] INFO shut down completed\n")
+    earlier = log.stat().st_size
+    assert own_log.find_failed_shutdown(str(log), 0) == failed
+    assert own_log.find_failed_shutdown(str(log), earlier) is None, "that was another stop"
+    with log.open("a") as stream:
+        stream.write(
+            "[t] INFO Starting controlled shutdown\n[t] INFO Controlled shutdown request returned successfully\n"
+        )
+    assert own_log.find_failed_shutdown(str(log), earlier) is None
+    assert own_log.find_failed_shutdown(str(log), 1 << 30) == failed, "the log was rolled: all of it is new"
+    assert own_log.find_failed_shutdown(str(tmp_path / "none"), 0) is None

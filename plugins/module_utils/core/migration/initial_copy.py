@@ -38,7 +38,7 @@ REMOVED_BY = {
 class InitialCopy(NamedTuple):
     """`damage`: the initial copy was skipped, and what ZooKeeper lost: stop the controllers. `differences`: counts that
     do not match. `moved`: what changed meanwhile. `unseen`: why the logs do not show whether the copy is complete, or
-    whether there was one; None where they do. `took_s`: how long the copy took by the log, None where that is not there;
+    whether there was one; None where they do. `took_s`: how long the copy took by the log, None if it is not there;
     no leader was elected meanwhile."""
 
     damage: list[str]

@@ -37,6 +37,12 @@ _MOMENT = re.compile(
 )
 _FILES, _MOST_BYTES, _APART_S = 4, 64 << 20, 300.0  # a start is at the begin of what was written since
 _END_BYTES = 8 << 20
+# KafkaServer in ZooKeeper mode, and BrokerServer and KafkaServer under KRaft's controllers, in 3.9.2
+_FAILED_SHUTDOWN = (
+    "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed",
+    "Timed out waiting for the controller to approve controlled shutdown",
+    "Got unexpected exception waiting for controlled shutdown future",
+)
 _MARKS = (" ERROR ", " FATAL ", "Exception")  # of lines that an excerpt shows first
 
 
@@ -181,6 +187,17 @@ def excerpt(path: str, start: int, service_name: str, values: Mapping[str, str])
             if line.strip() and (_is_error(line) or not errors):
                 once.setdefault(strip_times(line.rstrip()), line.rstrip())
     return "\n".join([f"{path} says:", *reversed(list(once.values())[:_EXCERPT_LINES])])
+
+
+def find_failed_shutdown(path: str, start: int) -> str | None:
+    """Return what a broker says of its controlled shutdown in its log from byte `start` on, where that failed: then its
+    leaders had not moved when it stopped. None where it says nothing of that kind, or cannot be read."""
+    with contextlib.suppress(OSError), os.fdopen(safe_files.open_regular(path), "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        stream.seek(max(start if size >= start else 0, size - _END_BYTES))
+        text = stream.read(_END_BYTES).decode(errors="replace")
+        return next((words for words in _FAILED_SHUTDOWN if words in text), None)
+    return None
 
 
 def _is_error(line: str) -> bool:
