@@ -125,7 +125,7 @@ LONG_INTEGRATION = [
     f"tests/integration/test_{name}.py"
     for name in (
         *("awx_jobs", "dead_destination_host", "decommission_playbook", "feature_changes", "features_playbook"),
-        *("old_metadata_version", "quorum_playbook", "reassign_at_scale", "reassign_playbook", "slow_start"),
+        *("old_metadata_version", "pause", "quorum_playbook", "reassign_at_scale", "reassign_playbook", "slow_start"),
         *("stuck_leaders", "upgrade", "upgrade_audit", "zk_controller_restore"),
     )
 ]
