@@ -128,8 +128,16 @@ LONG_INTEGRATION = [
     for name in (
         *("awx_jobs", "canary_clients", "canary_producers", "client_latency", "dead_destination_host"),
         *("decommission_playbook", "feature_changes", "features_playbook", "kafka_features", "old_layout_runs"),
-        *("old_metadata_version", "old_release", "partition_reassignment", "quorum_playbook", "reassign_at_scale"),
-        *("reassign_playbook", "slow_start", "stuck_leaders", "support_bundle", "upgrade", "upgrade_audit"),
+        *("old_metadata_version", "old_release", "partition_reassignment", "pause", "quorum_playbook"),
+        *(
+            "reassign_at_scale",
+            "reassign_playbook",
+            "slow_start",
+            "stuck_leaders",
+            "support_bundle",
+            "upgrade",
+            "upgrade_audit",
+        ),
         *("zk_clients", "zk_controller_restore"),
     )
 ]

@@ -26,7 +26,7 @@ from tools import recording
 from tools.checkout import ROOT
 
 PICTURES = ROOT / "docs" / "recordings"
-COLUMNS = 100
+COLUMNS = 118  # the phases of `status` fit in a line
 HERE, STATE = "/srv/kafka-prod", "/var/lib/quorumshift"
 
 

@@ -18,8 +18,7 @@ from tests.integration.test_upgrade_audit import jmx
 from tools.checkout import ROOT
 
 pytestmark = pytest.mark.real
-MBEAN = re.compile(r"`((?:kafka\.\w+:)?[\w=,.-]*(?:type|name)=[\w=,.-]+)`")
-OF_CONTROLLERS = "kafka.controller:type=KafkaController,name="
+OF_CONTROLLERS = "kafka.controller:type=KafkaController"
 MIGRATING = "zookeeper.metadata.migration.enable"
 
 
@@ -42,15 +41,14 @@ def rows(page, heading):
     """Return (MBean, attributes, where) of a table of the docs. `…,name=X` is one of KafkaController."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     table = text[text.index(f"\n## {heading}\n") :].split("\n## ")[1]
-    beans = ""
+    beans: list[str] = []
     for line in (line for line in table.splitlines() if line.startswith("| ") and "`" in line):
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         named = re.findall(r"`([^`]+)`", cells[0])
-        bean = next((name for name in named if "=" in name), "the same" in cells[0] and beans)
-        if not bean:
-            continue
-        beans = bean.replace("…,name=", OF_CONTROLLERS)
-        yield beans, [name for name in named if re.fullmatch(r"[a-z]+(-[a-z]+)+", name)], cells[1]
+        found = [re.sub("^…", OF_CONTROLLERS, name) for name in named if "=" in name]
+        beans = found or (beans if "the same" in cells[0] else [])
+        for bean in beans:
+            yield bean, [name for name in named if re.fullmatch(r"[a-z]+(-[a-z]+)+", name)], cells[1]
 
 
 def missing(page, heading, controller, broker):
@@ -114,10 +112,10 @@ def test_the_docs_name_mbeans_that_exist():
     assert missing("monitoring/README.md", "MBeans", dual, in_kraft) == []
     assert missing("afterwards.md", "What to monitor", final, in_kraft) == []
 
-    state = f"{OF_CONTROLLERS}ZkMigrationState:Value"
+    state = f"{OF_CONTROLLERS},name=ZkMigrationState:Value"
     assert [beans.get(state) for beans in (before, dual, final)] == ["2", "1", "3"]
     assert migrating.get(state) == in_zookeeper.get(state) == "4", "of a broker in a ZooKeeper mode"
-    behind = f"{OF_CONTROLLERS}ZkWriteBehindLag:Value"
+    behind = f"{OF_CONTROLLERS},name=ZkWriteBehindLag:Value"
     assert behind in dual and behind not in final
     for gone in ("kafka.server:type=SessionExpireListener", "kafka.server:type=ZooKeeperClientMetrics"):
         assert any(key.startswith(gone) for key in in_zookeeper) and not any(key.startswith(gone) for key in in_kraft)

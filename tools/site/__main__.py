@@ -36,10 +36,10 @@ NAME = "quorumshift.kafka"
 REFERENCE = "collection"  # what antsibull-docs writes
 # It is on no Galaxy server: by default the pages would say so
 CONFIG = f"""collection_url = {{
-    {NAME}: "https://github.com/quorumshift/kafka",
+    {NAME} = https://github.com/quorumshift/kafka
 }}
 collection_install = {{
-    {NAME}: "ansible-galaxy collection install quorumshift-kafka-*.tar.gz",
+    {NAME} = ansible-galaxy collection install quorumshift-kafka-*.tar.gz
 }}
 """
 # Sections of the index whose links are the site's table of contents
