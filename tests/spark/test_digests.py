@@ -119,7 +119,7 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
     views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, leader))}
     read = Rows(spark, str(tmp_path))
     read.read(views.values(), {}, apart)
-    found = readings(list(views), read.parts, read.copies, read.arrived)
+    found = readings(list(views), read.parts, read.copies, read.arrived())
     assert not [reading for reading in found.values() if reading.error or reading.lost]
     assert read.copies == {LOG_OF_OTHER: Copy(RIGHT, frozenset())}
     assert found[LOG_OF_OTHER].read == found[RIGHT].read and found[RIGHT].read["partition"] > 0
@@ -145,7 +145,7 @@ def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, scheme
     view.close()
     os.unlink(given.archive)
     assert not old.exists()  # of a job that was killed
-    assert read.arrived == {RIGHT: dict(read.parts[RIGHT][0].counts)}
+    assert read.arrived() == {RIGHT: dict(read.parts[RIGHT][0].counts)}
     rows = [row for table in read.tables([RIGHT]) for row in table.to_pylist()]
     topics = sorted(row["key"] for row in rows if row["kind"] == "topic")
     assert topics and len(rows) == sum(read.parts[RIGHT][0].counts.values())
