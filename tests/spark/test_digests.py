@@ -46,9 +46,13 @@ VALUES = {
 
 
 @pytest.fixture(scope="module")
-def spark():
-    hadoop = {"spark.hadoop.fs.pfile.impl": "org.apache.hadoop.fs.ProxyLocalFileSystem"}  # Hive's, for its own tests
-    with local_spark(**hadoop) as session:
+def mount(tmp_path_factory):
+    return tmp_path_factory.mktemp("mount")
+
+
+@pytest.fixture(scope="module")
+def spark(mount):
+    with local_spark(**{"spark.hadoop.fs.viewfs.mounttable.tests.link./shared": mount.as_uri()}) as session:
         yield session
 
 
@@ -131,16 +135,16 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
         view.close()
 
 
-@pytest.mark.parametrize("scheme", ["file", "pfile"])
-def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, scheme):
+@pytest.mark.parametrize("uri", [None, "viewfs://tests/shared"])
+def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, mount, uri):
     """By tasks, or by Spark on another of Hadoop's file systems. The source has gone then."""
-    given, place = archived(tmp_path), tmp_path / "shared"
+    given, place = archived(tmp_path), mount if uri else tmp_path / "shared"
     old, another = place / f"quorumshift-parity-{'0' * 16}", place / "quorumshift-parity-of-someone"
     for path in (old, another):
         path.mkdir(parents=True)
         os.utime(path, (1, 1))
     view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY))
-    read = Rows(spark, f"{scheme}://{place}")
+    read = Rows(spark, uri or str(place))
     read.read([view], {})
     view.close()
     os.unlink(given.archive)
