@@ -10,6 +10,7 @@ source again, whatever executors are lost.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import os
@@ -167,22 +168,19 @@ class Rows:
             yield pa.concat_tables(found)
 
     def _opened(self, names: Collection[str] | None = None, kind: str | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of all views or of these, of all kinds or of one of `sealed`."""
-        for view, of_kind, sealed in self._sealed():
-            if (names is None or view in names) and kind in (None, of_kind):
-                yield source.unseal(self._key, view, sealed)
+        """Yield the rows of all views or of these, whose values were sealed as of all kinds or of this one."""
+        for row in self._sealed(["view", "kind", "sealed"]):
+            if (names is None or row["view"] in names) and kind in (None, row["kind"]):
+                yield source.unseal(self._key, row["view"], row["sealed"])
 
-    def _sealed(self) -> Iterator[Tuple[str, str, bytes]]:
-        columns = ["view", "kind", "sealed"]
+    def _sealed(self, columns: List[str]) -> Iterator[Mapping[str, Any]]:
         if self._storage.path is None:
-            rows = self._at(*self._written).select(columns).where("sealed IS NOT NULL")
-            yield from ((row.view, row.kind, row.sealed) for row in rows.toLocalIterator())
+            yield from self._at(*self._written).select(columns).where("sealed IS NOT NULL").toLocalIterator()
         for _view, path in self._files:
             with pq.ParquetFile(path) as file:
                 for number in range(file.num_row_groups):
                     table = file.read_row_group(number, columns)
-                    for row in table.filter(table["sealed"].is_valid()).to_pylist():
-                        yield row["view"], row["kind"], row["sealed"]
+                    yield from table.filter(table["sealed"].is_valid()).to_pylist()
 
     def remove(self) -> None:
         """Remove what was written."""
@@ -241,11 +239,7 @@ def _reading(arrived: Mapping[str, int], parts: Sequence[Summary]) -> Reading:
 
 
 def _sums(counts: Iterable[Mapping[str, int]]) -> Dict[str, int]:
-    found: Dict[str, int] = {}
-    for of_part in counts:
-        for kind, number in of_part.items():
-            found[kind] = found.get(kind, 0) + number
-    return found
+    return dict(sum(map(collections.Counter, counts), collections.Counter()))
 
 
 def _merged(states):

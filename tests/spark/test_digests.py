@@ -46,9 +46,13 @@ VALUES = {
 
 
 @pytest.fixture(scope="module")
-def spark():
-    hadoop = {"spark.hadoop.fs.pfile.impl": "org.apache.hadoop.fs.ProxyLocalFileSystem"}  # Hive's, for its own tests
-    with local_spark(**hadoop) as session:
+def mount(tmp_path_factory):
+    return tmp_path_factory.mktemp("mount")
+
+
+@pytest.fixture(scope="module")
+def spark(mount):
+    with local_spark(**{"spark.hadoop.fs.viewfs.mounttable.tests.link./shared": mount.as_uri()}) as session:
         yield session
 
 
@@ -119,7 +123,7 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
     views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, leader))}
     read = Rows(spark, str(tmp_path))
     read.read(views.values(), {}, apart)
-    found = readings(list(views), read.parts, read.copies, read.arrived)
+    found = readings(list(views), read.parts, read.copies, read.arrived())
     assert not [reading for reading in found.values() if reading.error or reading.lost]
     assert read.copies == {LOG_OF_OTHER: Copy(RIGHT, frozenset())}
     assert found[LOG_OF_OTHER].read == found[RIGHT].read and found[RIGHT].read["partition"] > 0
@@ -131,21 +135,21 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
         view.close()
 
 
-@pytest.mark.parametrize("scheme", ["file", "pfile"])
-def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, scheme):
+@pytest.mark.parametrize("uri", [None, "viewfs://tests/shared"])
+def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, mount, uri):
     """By tasks, or by Spark on another of Hadoop's file systems. The source has gone then."""
-    given, place = archived(tmp_path), tmp_path / "shared"
+    given, place = archived(tmp_path), mount if uri else tmp_path / "shared"
     old, another = place / f"quorumshift-parity-{'0' * 16}", place / "quorumshift-parity-of-someone"
     for path in (old, another):
         path.mkdir(parents=True)
         os.utime(path, (1, 1))
     view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY))
-    read = Rows(spark, f"{scheme}://{place}")
+    read = Rows(spark, uri or str(place))
     read.read([view], {})
     view.close()
     os.unlink(given.archive)
     assert not old.exists()  # of a job that was killed
-    assert read.arrived == {RIGHT: dict(read.parts[RIGHT][0].counts)}
+    assert read.arrived() == {RIGHT: dict(read.parts[RIGHT][0].counts)}
     rows = [row for table in read.tables([RIGHT]) for row in table.to_pylist()]
     topics = sorted(row["key"] for row in rows if row["kind"] == "topic")
     assert topics and len(rows) == sum(read.parts[RIGHT][0].counts.values())
