@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
+import socket
+import ssl
 import threading
 import time
 
@@ -111,8 +114,6 @@ def _token_server(made: World) -> token_server.Server:
 
 
 def _servers(made: World):
-    import contextlib
-
     principal = f"kafka/{HOST}"
     service = made.kdc.keytab(principal)
     krb5 = f'useKeyTab=true storeKey=true keyTab="{service}" principal="{principal}@{kdc.REALM}"'
@@ -255,6 +256,29 @@ def test_what_is_wrong_with_a_token_is_said_without_the_token(world):
     with pytest.raises(kafka_wire.KafkaError) as caught:
         kafka_wire.describe_quorum(address, world.oauth(client_id="stranger"), 20)
     assert caught.value.name == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_a_token_endpoint_that_never_ends_its_answer_is_given_up(world):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.certificate.certfile, world.certificate.keyfile)
+    ended = threading.Event()
+    with context.wrap_socket(socket.create_server((HOST, 0)), server_side=True) as listening:
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                connection = listening.accept()[0]
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while not ended.wait(0.2):
+                    connection.sendall(b" ")
+
+        threading.Thread(target=drip, daemon=True).start()
+        url = f"https://{HOST}:{listening.getsockname()[1]}/token"
+        began = time.monotonic()
+        with pytest.raises(kafka_wire.AuthenticationFailed, match="no whole answer within"):
+            kafka_wire.describe_quorum(world.controller.address, world.oauth(token_endpoint_url=url), 3)
+        assert time.monotonic() - began < 6
+        ended.set()
 
 
 def test_a_token_from_a_file_is_read_for_each_login(world):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 import uuid
 from functools import lru_cache
 from typing import Any, Callable, List
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import KerberosLogin, SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import bounded
 
 _LIBRARY = "libgssapi_krb5.so.2"
 _MUTUAL, _REPLAY, _SEQUENCE, _INTEGRITY = 2, 4, 8, 32
@@ -116,7 +116,7 @@ def _take(library: Any, buffer: _Buffer) -> bytes:
 
 class Exchange:
     """One login to `service`@`host`: step(b"") returns the first token; each answer of the server is the next step's
-    argument, until `complete`. Raises GssError, SecurityError; TimeoutError where the KDC does not answer in time.
+    argument, until `complete`. Raises GssError, SecurityError; bounded.TimedOut where the KDC does not answer in time.
 
     Close it. The server acts for the ticket's principal.
     """
@@ -156,27 +156,13 @@ class Exchange:
         return self._bounded(lambda: self._init(challenge))
 
     def _bounded(self, call: Callable[[], Any]) -> Any:
-        """Return the result of a call of the library, which has no timeout of its own."""
-        outcome: List[Any] = []
-
-        def run() -> None:
-            try:
-                outcome.append((call(), None))
-            except (GssError, SecurityError) as error:
-                outcome.append((None, error))
-
         self._is_busy = True
-        worker = threading.Thread(target=run, daemon=True)
-        worker.start()
-        worker.join(self._remaining())
-        if worker.is_alive():
-            raise TimeoutError
+        try:
+            result = bounded.run(call, self._remaining())
+        except (GssError, SecurityError):
+            self._is_busy = False
+            raise
         self._is_busy = False
-        if not outcome:
-            raise GssError("the Kerberos library ended without a result (QS-CONNECT-004)")
-        result, error = outcome[0]
-        if error:
-            raise error
         return result
 
     def _prepare(self) -> None:

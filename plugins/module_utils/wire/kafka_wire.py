@@ -34,7 +34,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security
     Security,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import gssapi, oauth_token
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import bounded, gssapi, oauth_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.oauth_token import TokenError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.sasl_wire import (
     SaslError,
@@ -394,7 +394,7 @@ class KafkaConnection:
             raise AuthenticationFailed(
                 self.address, f"GSSAPI login at {service} failed: {error} (QS-CONNECT-004)"
             ) from error
-        except TimeoutError:
+        except bounded.TimedOut:
             message = (
                 f"timed out after {self._wire.deadline.seconds:g} s waiting for a ticket of {service} from the KDC"
             )

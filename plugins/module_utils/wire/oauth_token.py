@@ -24,6 +24,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security
     SecurityError,
     Tls,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import bounded
 
 _LARGEST_ANSWER = 1 << 20
 _LEAST_LIFETIME_S = 1.0
@@ -62,7 +63,10 @@ def fetch(login: OauthLogin, timeout: float) -> Token:
     with _LOCK:
         kept = _KEPT.get(login)
         if kept is None or time.time() >= kept.renew_at:
-            kept = _KEPT[login] = _from_endpoint(login, timeout)
+            try:
+                kept = _KEPT[login] = bounded.run(lambda: _from_endpoint(login, timeout), timeout)
+            except bounded.TimedOut:
+                raise _failed(login, f"no whole answer within {timeout:g} s") from None
         return kept
 
 

@@ -197,7 +197,8 @@ class Testbed:
             )
             for kind, name, principal, operation in granted
         ]
-        for future in self.admin().create_acls(bindings).values():
+        admin = self.admin()  # referenced until the answer: its deletion cancels the request
+        for future in admin.create_acls(bindings).values():
             future.result(30)
 
     def _grant_tokens(self, principal: str) -> None:

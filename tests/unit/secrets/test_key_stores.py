@@ -13,7 +13,6 @@ import subprocess
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import block_ciphers, key_stores
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import SecurityError, Tls, ZkSecurity
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.integration.java_stores import LEGACY, PASSWORD, Stores, run
 
@@ -156,11 +155,16 @@ def test_kazoo_gets_files_that_last(stores):
 
 def test_block_ciphers_decrypt_what_a_library_encrypts():
     generator = random.Random(3)
-    for size in (16, 24, 32):
+    ciphers = [(f"aes-{8 * size}-cbc", size, 16, block_ciphers.aes_cbc) for size in (16, 24, 32)]
+    for name, size, block, decrypt in [*ciphers, ("rc2-cbc", 16, 8, block_ciphers.rc2_cbc)]:
         for length in (0, 1, 15, 16, 17, 1000):
-            key, vector, text = (generator.randbytes(count) for count in (size, 16, length))
-            padded = text + bytes([16 - length % 16]) * (16 - length % 16)
-            encryptor = Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
-            assert block_ciphers.aes_cbc(key, vector, encryptor.update(padded) + encryptor.finalize()) == text
+            key, vector, text = (
+                bytes(generator.randrange(256) for dummy in range(count)) for count in (size, block, length)
+            )
+            given = ("-provider", "legacy", "-provider", "default", "-K", key.hex(), "-iv", vector.hex())
+            encrypted = subprocess.run(
+                ["openssl", "enc", f"-{name}", *given], input=text, capture_output=True, check=True, timeout=60
+            ).stdout
+            assert decrypt(key, vector, encrypted) == text, (name, length)
     with pytest.raises(block_ciphers.BadPadding):
         block_ciphers.aes_cbc(bytes(16), bytes(16), bytes(15))

@@ -9,7 +9,7 @@ import time
 from typing import Any, List
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import KerberosLogin, SecurityError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import gssapi
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import bounded, gssapi
 
 _STEP_S = 10.0  # kazoo connects in a thread of its own, with a timeout of its own
 
@@ -39,7 +39,7 @@ def register() -> List[str]:
             """Return the answer to the server's message."""
             try:
                 answer = self._exchange.step(challenge or b"")
-            except (gssapi.GssError, SecurityError, TimeoutError) as error:
+            except (gssapi.GssError, SecurityError, bounded.TimedOut) as error:
                 reason = str(error) or f"no ticket within {_STEP_S:g} s"
                 failures.append(f"GSSAPI login at {self.sasl.service}/{self.sasl.host} failed: {reason}")
                 raise SASLProtocolException(failures[-1]) from error
