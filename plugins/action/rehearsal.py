@@ -217,9 +217,8 @@ class ActionModule(QuorumshiftAction):
         estimates = rehearsal_runs.estimates_of(kept)
         real = rehearsal_runs.real_runs(self._root(), kept)
         compared = estimate.compare(estimates, real)
-        display.display(
-            f"Estimates of {kept['rehearsal']['id']} beside the runs of cluster {kept['source']['cluster_id']}"
-        )
+        own, cluster = kept["rehearsal"]["id"], kept["source"]["cluster_id"]
+        display.display(f"Estimates of {own} beside the runs of cluster {cluster}")
         for line in report.comparison_lines(compared) or ["  no whole run of the cluster has ended since"]:
             display.display(line)
         return {"changed": False, "compared": [each._asdict() for each in compared]}
