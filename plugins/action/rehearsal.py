@@ -155,7 +155,6 @@ class ActionModule(QuorumshiftAction):
                 why = done["failure"] or f"it ended in the phase {done['phase']}, and not in {wanted}"
                 return {
                     "failed": True,
-                    "runs": runs,
                     "msg": f"The rehearsal stopped at {name}: {why} Its output is in {done['log']}. The hosts are "
                     f"as it left them. To see them: ansible-playbook -i {path} quorumshift.kafka.status. To remove "
                     "them: -e rehearse_remove=true (QS-REHEARSE-005)",
