@@ -71,7 +71,9 @@ class Plan(NamedTuple):
 
 def survey(nodes: Iterable[znodes.Znode]) -> Source:
     """Return what the znodes say of their cluster. Raises znodes.ZnodeError where one is not as Kafka writes it."""
-    cluster_id, registered, assigned = "", set(), set()
+    cluster_id = ""
+    registered: Set[int] = set()
+    assigned: Set[int] = set()
     endpoints: Set[str] = set()
     replication: Dict[str, int] = {}
     counts: Counter = Counter()
@@ -113,7 +115,8 @@ def plan(source: Source, hosts: int) -> Plan:
     and a controller a host, with ids that no broker has."""
     alive = source.registered or source.brokers
     brokers = alive[: min(hosts, MOST_BROKERS)]
-    taken, controllers, number = set(source.brokers), [], 900
+    taken, number = set(source.brokers), 900
+    controllers: List[int] = []
     while len(controllers) < hosts:
         if number not in taken:
             controllers.append(number)

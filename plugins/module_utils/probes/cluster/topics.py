@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterable, Iterator, Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Partition, Topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import wire_topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
@@ -69,7 +69,7 @@ def _read_by_wire(bootstrap: Iterable[HostPort], client: Security, timeout: floa
     }
 
 
-def _partitions(served: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, dict]]:
+def _partitions(served: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Partition]]:
     return {
         topic["name"]: {
             str(partition["partitionIndex"]): {
@@ -107,7 +107,7 @@ def read_cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: fl
         return None
 
 
-def read_from_broker(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
+def read_from_broker(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, Partition]]:
     """Return the partitions as this broker serves them, in the form of `read` (librdkafka asks any broker).
 
     Raises socket_wire.WireError, SecurityError.

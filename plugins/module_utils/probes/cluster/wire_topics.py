@@ -55,7 +55,7 @@ class Source(NamedTuple):
         """Return DescribeCluster's answer."""
         body = _DESCRIBE_CLUSTER.body(includeClusterAuthorizedOperations=rights, endpointType=1)
         address, answer = self._ask(_DESCRIBE_CLUSTER, body)
-        found = self._read(_DESCRIBE_CLUSTER, address, answer)
+        found = dict(self._read(_DESCRIBE_CLUSTER, address, answer))
         if found["errorCode"]:
             raise Refused(address, found["errorCode"], "DescribeCluster")
         return found
