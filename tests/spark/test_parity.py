@@ -506,7 +506,7 @@ def test_spark_submit_with_the_archive_passes_and_leaves_no_secret(home, views, 
     """As the role runs it: another process, code only from the zip."""
     fence = migrated.fence()
     views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
-    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence, ship=True)
+    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence)
     job_file = run.write()
     events = home / "events"
     events.mkdir()
