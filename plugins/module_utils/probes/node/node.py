@@ -26,7 +26,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import (
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records.record_batch import LogError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state, pause_file, run_lock_file, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.host import (
+    host_state,
+    pause_file,
+    run_lock_file,
+    service,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host.host_state import read_json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.host import host, memory
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import (
