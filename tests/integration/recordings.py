@@ -89,7 +89,7 @@ def cluster() -> Iterator[Cluster]:
 
 def restart(own: Cluster) -> recording.Recording:
     """A rolling restart."""
-    code, made = own.record("restart")
+    code, made = own.record("restart", "-e", "restart_roles=broker")
     assert code == 0
     return made
 
@@ -137,9 +137,11 @@ def main(names: list[str]) -> int:
     with cluster() as own:
         for name in names or RECORDINGS:
             made = RECORDINGS[name](own)
-            text = json.dumps(made.events)
-            for path in (str(ROOT), str(own.home)):
-                assert path not in text, f"{name} shows {path}"
+            kept = ROOT / "build" / f"{name}.cast"
+            recording.write_cast(made, kept)
+            if str(ROOT) in json.dumps(made.events):
+                print(f"{name} shows a path of this checkout: {kept}", file=sys.stderr)
+                return 1
             recording.write_cast(made, PICTURES / f"{name}.cast")
             (PICTURES / f"{name}.svg").write_text(recording.svg(made), encoding="utf-8")
             print(f"{name}: {made.events[-1][0]:.0f} s, {(PICTURES / f'{name}.svg').stat().st_size // 1024} KiB")

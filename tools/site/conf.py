@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sphinx' settings of the docs site. `tools.site` copies this file beside the pages, and sets QUORUMSHIFT_VERSION."""
 
+from __future__ import annotations
+
 import os
 
 project = "Quorumshift"
