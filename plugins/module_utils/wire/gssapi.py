@@ -79,7 +79,8 @@ def require() -> None:
 
 
 def _text(library: Any, code: int, kind: int) -> List[str]:
-    found, context, minor = [], ctypes.c_uint32(0), ctypes.c_uint32()
+    found: List[str] = []
+    context, minor = ctypes.c_uint32(0), ctypes.c_uint32()
     mechanism = _Oid(len(_KRB5), _KRB5)
     while True:
         buffer = _Buffer()

@@ -69,7 +69,7 @@ def _read_by_wire(bootstrap: Iterable[HostPort], client: Security, timeout: floa
     }
 
 
-def _partitions(served: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, dict]]:
+def _partitions(served: Iterable[Mapping[str, Any]]) -> Any:
     return {
         topic["name"]: {
             str(partition["partitionIndex"]): {
