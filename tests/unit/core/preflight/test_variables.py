@@ -258,6 +258,16 @@ CASES = [
         "quorumshift_fingerprint_uri is not set, and yarn reads records",
         "all executors share",
     ),
+    (
+        inventory(
+            {
+                "quorumshift_fingerprint_topics": ["*"],
+                "quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"},
+            }
+        ),
+        "quorumshift_client logs in with GSSAPI, with which records cannot be read",
+        "another login",
+    ),
     *[
         (inventory({name: value}), f"{name}: {float(value)!r} is out of range", helps)
         for name, value, helps in (
@@ -337,6 +347,7 @@ RIGHT = [
     {"features_upgrade_to": "4.1", "features_downgrade_to": "8.0.0-ccs"},
     {"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "local[2]"},
     {"quorumshift_fingerprint_topics": [], "quorumshift_spark_master": "yarn"},
+    {"quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}},
     {
         "quorumshift_fingerprint_topics": ["*"],
         "quorumshift_spark_master": "yarn",
