@@ -308,12 +308,6 @@ def test_a_mechanism_that_the_broker_lacks_is_reported(secure):
         kafka_wire.describe_quorum(secure.listeners["SASLPLAIN"], security)
 
 
-def test_an_unsupported_mechanism_is_rejected(secure):
-    security = _client(secure, "SASL_SSL", sasl_mechanism="GSSAPI")
-    with pytest.raises(SecurityError, match=r"client\.sasl_mechanism: .* do not support GSSAPI"):
-        kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)
-
-
 @pytest.mark.parametrize("keypassword", ["", "pass phrase"])
 def test_mutual_tls_authenticates(secure, keypassword):
     probe = secure.authority.issue("probe", keypassword=keypassword)

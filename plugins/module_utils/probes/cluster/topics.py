@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read brokers, partitions, in-sync replicas and configs from the brokers (Metadata, DescribeConfigs).
 
-librdkafka asks them. Where its wheels lack the login, `wire_topics` does, and its errors are KafkaExceptions too.
+librdkafka asks them. For some logins `wire_topics` does, and its errors are KafkaExceptions too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
     Ids are ints in values and str as keys, as in JSON. A leader of -1 is an offline partition.
     """
     try:
-        if client.kerberos:
+        if _is_by_wire(client):
             return _read_by_wire(bootstrap, client, timeout)
         metadata = admin(bootstrap, client, timeout).list_topics(timeout=timeout)
     except KafkaException as error:
@@ -55,6 +55,12 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
             for name, topic in metadata.topics.items()
         },
     }
+
+
+def _is_by_wire(client: Security) -> bool:
+    """Return whether `wire_topics` asks: the wheels of confluent-kafka lack GSSAPI, and with tokens each of its clients
+    waits for a second before it connects, longer than a short quorumshift_stable_s allows between two readings."""
+    return bool(client.kerberos or client.oauth)
 
 
 def _read_by_wire(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Topics:
@@ -98,7 +104,7 @@ def _as_kafka_exceptions() -> Iterator[None]:
 def read_cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
     """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
     try:
-        if client.kerberos:
+        if _is_by_wire(client):
             with _as_kafka_exceptions():
                 return wire_topics.Source(list(bootstrap), client, timeout).cluster()["clusterId"]
         admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: else it cancels the request
@@ -167,7 +173,7 @@ def read_settings(
     """
     found: dict[str, str] = {}
     wanted = list(names)
-    if client.kerberos:
+    if _is_by_wire(client):
         source = wire_topics.Source(list(bootstrap), client, timeout)
         with _as_kafka_exceptions():
             for start in range(0, len(wanted), _BATCH):
@@ -190,7 +196,7 @@ def read_broker_configs(
     bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float
 ) -> dict[str, Any]:
     """Return a broker's running configuration, {key: value}; secrets are None. Raises KafkaException."""
-    if client.kerberos:
+    if _is_by_wire(client):
         with _as_kafka_exceptions():
             return wire_topics.Source(list(bootstrap), client, timeout).broker_settings(broker_id)
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
@@ -211,7 +217,7 @@ def read_rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable
     wanted = list(names)
     options = {"include_authorized_operations": True, "request_timeout": timeout}
     try:
-        if client.kerberos:
+        if _is_by_wire(client):
             return _read_rights_by_wire(wire_topics.Source(list(bootstrap), client, timeout), wanted)
         admin_client = admin(bootstrap, client, timeout)
         cluster = _names(admin_client.describe_cluster(**options).result())

@@ -51,7 +51,7 @@ class Source(NamedTuple):
         except broker_requests.MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
 
-    def cluster(self, rights: bool = False) -> Dict[str, Any]:
+    def cluster(self, rights: bool = False) -> Mapping[str, Any]:
         """Return DescribeCluster's answer."""
         body = _DESCRIBE_CLUSTER.body(includeClusterAuthorizedOperations=rights, endpointType=1)
         address, answer = self._ask(_DESCRIBE_CLUSTER, body)

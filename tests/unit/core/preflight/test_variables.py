@@ -258,6 +258,16 @@ CASES = [
         "quorumshift_spark_uri is not set, and executors of yarn write what they read",
         "all executors share",
     ),
+    (
+        inventory(
+            {
+                "quorumshift_fingerprint_topics": ["*"],
+                "quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"},
+            }
+        ),
+        "quorumshift_client logs in with GSSAPI, with which records cannot be read",
+        "another login",
+    ),
     *[
         (inventory({name: value}), f"{name}: {float(value)!r} is out of range", helps)
         for name, value, helps in (
@@ -338,6 +348,7 @@ RIGHT = [
     {"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "local[2]"},
     {"quorumshift_verify": False, "quorumshift_spark_master": "yarn"},
     {"quorumshift_spark_master": "yarn", "quorumshift_spark_uri": "hdfs://namenode-1/quorumshift"},
+    {"quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}},
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},
