@@ -122,7 +122,8 @@ def write(client: Any, nodes: Iterable[znodes.Znode], cluster_id: str, timeout: 
             pending.append((node, writer.create(node.path, node.data, OPEN_ACL_UNSAFE)))
             written, data_bytes = written + 1, data_bytes + len(node.data or b"")
             if len(pending) >= WINDOW:
-                _confirm(*pending.popleft(), timeout)
+                first, request = pending.popleft()
+                _confirm(first, request, timeout)
         for node, request in pending:
             _confirm(node, request, timeout)
     return {"znodes": written, "data_bytes": data_bytes}

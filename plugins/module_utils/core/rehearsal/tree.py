@@ -12,6 +12,7 @@ broker must not reach the cluster, and its log must not show a password.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 from collections import Counter
@@ -71,7 +72,9 @@ class Plan(NamedTuple):
 
 def survey(nodes: Iterable[znodes.Znode]) -> Source:
     """Return what the znodes say of their cluster. Raises znodes.ZnodeError where one is not as Kafka writes it."""
-    cluster_id, registered, assigned = "", set(), set()
+    cluster_id = ""
+    registered: Set[int] = set()
+    assigned: Set[int] = set()
     endpoints: Set[str] = set()
     replication: Dict[str, int] = {}
     counts: Counter = Counter()
@@ -113,12 +116,9 @@ def plan(source: Source, hosts: int) -> Plan:
     and a controller a host, with ids that no broker has."""
     alive = source.registered or source.brokers
     brokers = alive[: min(hosts, MOST_BROKERS)]
-    taken, controllers, number = set(source.brokers), [], 900
-    while len(controllers) < hosts:
-        if number not in taken:
-            controllers.append(number)
-        number += 1
-    return Plan(brokers, controllers)
+    taken = set(source.brokers)
+    free = (number for number in itertools.count(900) if number not in taken)
+    return Plan(brokers, list(itertools.islice(free, hosts)))
 
 
 def _target(entry: Mapping[str, Any]) -> List[int]:
