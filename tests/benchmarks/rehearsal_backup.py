@@ -66,7 +66,7 @@ def main() -> None:
         found = tree.survey(real.znodes())
         brokers = found.brokers + [1000 + number for number in range(given.brokers - len(found.brokers))]
         nodes = [*real.znodes(), *topics(found, given.partitions, given.replicas, brokers)]
-        # A registration says how many brokers there are
+        # A registration shows how many brokers there are
         own = next(node for node in nodes if znodes.kind(node.path) == "broker")
         nodes += [own._replace(path=f"{znodes.BROKER_IDS}/{number}") for number in brokers[len(found.brokers) :]]
         made = importing.save(nodes, str(given.file), found.cluster_id)

@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
@@ -117,13 +117,13 @@ def write(client: Any, nodes: Iterable[znodes.Znode], cluster_id: str, timeout: 
     by_level.setdefault(1, []).append(znodes.Znode(znodes.CONTROLLER, _HOLD, tree.OPEN_ACL, tree.NEW))
     written = data_bytes = 0
     for level in sorted(by_level):
-        pending: Deque[Tuple[znodes.Znode, Any]] = deque()
+        pending: deque = deque()
         for node in by_level[level]:
             pending.append((node, writer.create(node.path, node.data, OPEN_ACL_UNSAFE)))
             written, data_bytes = written + 1, data_bytes + len(node.data or b"")
             if len(pending) >= WINDOW:
-                earlier, request = pending.popleft()
-                _confirm(earlier, request, timeout)
+                first, request = pending.popleft()
+                _confirm(first, request, timeout)
         for node, request in pending:
             _confirm(node, request, timeout)
     return {"znodes": written, "data_bytes": data_bytes}

@@ -12,6 +12,7 @@ broker must not reach the cluster, and its log must not show a password.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 from collections import Counter
@@ -115,13 +116,9 @@ def plan(source: Source, hosts: int) -> Plan:
     and a controller a host, with ids that no broker has."""
     alive = source.registered or source.brokers
     brokers = alive[: min(hosts, MOST_BROKERS)]
-    taken, number = set(source.brokers), 900
-    controllers: List[int] = []
-    while len(controllers) < hosts:
-        if number not in taken:
-            controllers.append(number)
-        number += 1
-    return Plan(brokers, controllers)
+    taken = set(source.brokers)
+    free = (number for number in itertools.count(900) if number not in taken)
+    return Plan(brokers, list(itertools.islice(free, hosts)))
 
 
 def _target(entry: Mapping[str, Any]) -> List[int]:
