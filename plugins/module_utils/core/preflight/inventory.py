@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import replicas
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, values_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import node_key, rehearsal_id
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import (
     Finding,
     format_names,
@@ -124,7 +124,7 @@ def same_hosts(facts: Facts) -> Iterable[Finding]:
             "give each a host of its own",
         )
     beside = [sorted(chain.from_iterable(roles.values())) for roles in by_host.values() if len(roles) > 1]
-    if beside:
+    if beside and not rehearsal_id.is_rehearsal(phase.cluster_id(facts.cluster)):
         yield Finding(
             f"a broker and a controller share a host: {'; '.join(map(format_names, beside))}. A failure of the host "
             "takes both",

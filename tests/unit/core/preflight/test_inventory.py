@@ -94,19 +94,10 @@ def test_clones_and_containers_are_several_hosts(other):
     assert found(with_hosts(collected(), b1=("m", "b", "kafka-1"), b3=other), "same_hosts") == []
 
 
-@pytest.mark.parametrize(
-    ("cluster_id", "names", "blocks"),
-    [
-        ("rehearsal-AAAAAAAAAAAA", ("b1", "c1"), False),  # a rehearsal's hosts have both
-        ("rehearsal-AAAAAAAAAAAA", ("b1", "b3"), True),
-        ("rehearsal-AAAAAAAAAAAA", ("c1", "c2"), True),
-        ("phUKKf3TSny1o9Yap379dw", ("b1", "c1"), True),
-    ],
-)
-def test_a_broker_and_a_controller_share_a_host_in_a_rehearsal_alone(cluster_id, names, blocks):
-    facts = with_hosts(collected(), **dict.fromkeys(names, ("m", "b", "kafka-1")))
-    facts.cluster["zookeeper"]["cluster_id"] = {"value": cluster_id}
-    assert bool(found(facts, "same_hosts")) == blocks
+def test_the_hosts_of_a_rehearsal_have_both_without_a_warning():
+    facts = with_hosts(collected(), **dict.fromkeys(("b1", "c1"), ("m", "b", "kafka-1")))
+    facts.cluster["zookeeper"]["cluster_id"] = {"value": "rehearsal-AAAAAAAAAAAA"}
+    assert found(facts, "same_hosts") == []
 
 
 def test_two_names_with_one_address_block():
