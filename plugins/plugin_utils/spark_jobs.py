@@ -145,6 +145,11 @@ class Job(abc.ABC):
         """Return the sealed secrets with which brokers encode passwords in ZooKeeper."""
         return []
 
+    def shared(self) -> str | None:
+        """Return the directory of this cluster that the Spark host and all executors share, None if none is set."""
+        uri = self.action.variable("quorumshift_spark_uri")
+        return f"{str(uri).rstrip('/')}/{self.action.session['cluster_id']}" if uri else None
+
     def keep(self, where: str) -> None:
         """Keep the output of a passed job as the baseline for the next job, also of another run.
 
@@ -217,7 +222,7 @@ class MetadataParity(Job):
         views: dict[str, Any] = {}
         job = {
             "views": views,
-            "ship": elsewhere(self.own.get("master")),
+            "store": self.shared() if elsewhere(self.own.get("master")) else None,
             "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0},
             "accept_unverified_copy": bool(self.action.variable("quorumshift_accept_unverified_copy")),
             "foreign": foreign_builds(self.action.nodes().values()),
@@ -374,12 +379,9 @@ class DataFingerprint(Job):
 
     def _store(self) -> str:
         """Return where executors write what they read: for the next job, and for one that continues this one."""
-        cluster_id, uri = self.action.session["cluster_id"], self.action.variable("quorumshift_fingerprint_uri")
-        if uri:
-            return f"{str(uri).rstrip('/')}/{cluster_id}"
         if self.action.local:
-            return os.path.join(self.action.artifacts().cluster, "records")
-        return f"~/.local/share/quorumshift/{cluster_id}"
+            return self.shared() or os.path.join(self.action.artifacts().cluster, "records")
+        return self.shared() or f"~/.local/share/quorumshift/{self.action.session['cluster_id']}"
 
     def summary(self, result: Mapping[str, Any]) -> str:
         records = result["views"]["cluster"]["state"]["records"]
@@ -417,7 +419,7 @@ class EnsembleParity(Job):
         }
         if given["cut"]:
             views["cut"] = int(given["cut"][0])
-        return {"views": views, "ship": elsewhere(self.own.get("master"))}
+        return {"views": views}
 
     def summary(self, result: Mapping[str, Any]) -> str:
         agree = sum(count["match"] for count in result["counts"].values())

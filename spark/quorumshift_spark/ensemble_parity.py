@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
-from quorumshift_spark import running
+from quorumshift_spark import running, session
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, Difference
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views import trees
@@ -131,7 +131,7 @@ class _Run:
                     "and run again"
                 )
                 continue
-            spans = [(self._shipped(servers[view]), upto)]
+            spans = [(servers[view], upto)]
             if after and view == source and destination:
                 since = next((name for name in destination if self._goes_back(servers[name], upto)), None)
                 if since is None:
@@ -140,7 +140,7 @@ class _Run:
                         "what Kafka wrote since. Run again with -e quorumshift_verify=false"
                     )
                     continue
-                spans.append((self._shipped(servers[since]), zxid))
+                spans.append((servers[since], zxid))
             try:
                 base = zk_files.snapshot_up_to(servers[view].snapshots, upto, servers[view].processed)
             except zk_log.ZooKeeperFileError as error:
@@ -162,26 +162,19 @@ class _Run:
         found = zk_log.files_of(files.logs, zk_log.LOGS)
         return bool(found) and found[0][0] <= zxid
 
-    def _shipped(self, files: trees.Files) -> trees.Files:
-        """Return the files as tasks read them."""
-        if not self.job.ship:
-            return files
-        if not files.archive:
-            raise jobs.JobError("executors do not share the driver's files: give archives (QS-VERIFY-004)")
-        with open(files.archive, "rb") as file:
-            return files._replace(snapshots="", logs="", content=file.read())
-
     # --- comparing ---
 
     def _compare(self, spark: SparkSession, compared: Sequence[trees.Tree]) -> None:
         key = self.job.digest_key
+        if not session.is_local(spark):
+            compared = [tree.carried() for tree in compared]
         tasks = max(1, spark.sparkContext.defaultParallelism // len(compared))
         parts = [
             trees.Part(number, tree, self.chroot, key, part, tasks, self.cut if number == 0 else None)
             for number, tree in enumerate(compared)
             for part in range(tasks)
         ]
-        rows = trees.rows(spark, parts, trees.digested, self.job.ship).persist(StorageLevel.MEMORY_AND_DISK)
+        rows = trees.rows(spark, parts, trees.digested).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             self._compare_rows(spark, rows, compared)
         finally:
@@ -204,7 +197,7 @@ class _Run:
             ]
             found: Dict[str, Dict[int, Dict[str, str]]] = {}
             if differing:
-                for row in trees.rows(spark, shown, trees.shown, self.job.ship).toLocalIterator():
+                for row in trees.rows(spark, shown, trees.shown).toLocalIterator():
                     if row.error:
                         raise jobs.ViewError(f"{compared[row.tree].view}: {row.error}")
                     found.setdefault(row.path, {})[row.tree] = json.loads(row.fields)
@@ -214,7 +207,7 @@ class _Run:
             self.result["leftovers"] = sorted(
                 (
                     {"path": row.path, **{**_NO_LEFTOVER, **json.loads(row.fields)}}
-                    for row in trees.rows(spark, [part], trees.left_over, self.job.ship).collect()
+                    for row in trees.rows(spark, [part], trees.left_over).collect()
                 ),
                 key=lambda row: row["path"],
             )

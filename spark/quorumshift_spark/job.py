@@ -59,7 +59,6 @@ class Job(NamedTuple):
     fence: Dict[str, int]
     view_options: Dict[str, Any]
     bounds: Bounds
-    ship: bool = False
     accept_unverified_copy: bool = False
     foreign: Tuple[str, ...] = ()
     accept_not_compared: Tuple[str, ...] = ()
@@ -101,7 +100,6 @@ def checked(path: str, given: Mapping[str, Any], name: str) -> Job:
         given.get("fence") or {},
         given["views"],
         Bounds(**(given.get("bounds") or {})),
-        given.get("ship", False),
         given.get("accept_unverified_copy", False),
         tuple(given.get("foreign") or ()),
         tuple(given.get("accept_not_compared") or ()),
@@ -197,19 +195,17 @@ def views(job: Job) -> List[View]:
         if given.get("zookeeper") is not None:
             created.append(_zookeeper(given["zookeeper"], digests, job))
         if given.get("metadata_log") is not None:
-            leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG, job.ship)
+            leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG)
             others = [entry for entry in given.get("metadata_logs") or () if "error" not in entry]
             created.append(leader)
-            created += [
-                MetadataLogView(log_source(entry), digests, log_name(entry), job.ship, leader) for entry in others
-            ]
+            created += [MetadataLogView(log_source(entry), digests, log_name(entry), leader) for entry in others]
         created += [_controller(entry, job) for entry in given.get("controllers") or ()]
         if given.get("brokers"):
             created += [_broker(entry, digests, job) for entry in given["brokers"]]
         if given.get("baseline") is not None:
             path = given["baseline"]["path"]
             created += [
-                baseline.BaselineView(path, of, job.cluster_id, job.digest_key, job.ship)
+                baseline.BaselineView(path, of, job.cluster_id, job.digest_key)
                 for of in sorted(baseline.about(path)["states"])
             ]
     except (TypeError, ValueError) as error:
@@ -243,7 +239,6 @@ def _zookeeper(given, digests, job):
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
-        ship=job.ship,
         foreign=bool(job.foreign),
     )
 
@@ -251,8 +246,6 @@ def _zookeeper(given, digests, job):
 def _broker(given, digests, job):
     option = f"brokers.{given['id']}.client"
     security = Security.from_options(given.get("client"), option)
-    if job.ship:
-        security = security.with_content()
     address = addresses.parse_host_port(given["address"])
     timeout = job.bounds.request_timeout_s
     settings = job.view_options.get("settings") or ()
@@ -261,8 +254,6 @@ def _broker(given, digests, job):
 
 def _controller(given, job):
     security = Security.from_options(given.get("client"), f"controllers.{given['id']}.client")
-    if job.ship:
-        security = security.with_content()
     address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
 

@@ -19,7 +19,6 @@ import functools
 import itertools
 import json
 import os
-import shutil
 import time
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
@@ -27,19 +26,19 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from pyspark.sql import SparkSession
 
-from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running, warm_up
+from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running, session, warm_up
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.checking import Checked
 from quorumshift_spark.compare import SKIPPED, Difference, compare
 from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.rows import Reading, Rows, readings
 from quorumshift_spark.views import NOT_COMPARED, Absent, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 JOB = "metadata_parity"
 ENTITIES = "entities.parquet"
-_ROWS = "rows"  # in the job's directory: what was read, in Parquet
 _POLL_S = 0.5
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 _LISTED = 1_000_000  # of the keys beyond, how many the tables of differences have: they are some GB then
@@ -88,40 +87,48 @@ class _Run:
             with running.spark(JOB, self.result) as spark:
                 self.compare(spark)
         finally:
-            shutil.rmtree(os.path.join(self.job.directory, _ROWS), ignore_errors=True)
             for view in self.views.values():
                 view.close()
 
     def compare(self, spark: SparkSession) -> None:
         """Read the views, compare them, re-check what differs, and write."""
-        # Executors elsewhere do not share the directory
-        stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
-        with running.timed(self.result, "read"):
-            alike = {
-                name: (family(name), view.kinds, name in self.zookeeper_mode)
-                for name, view in self.views.items()
-                if view.has_buckets
-            }
-            read = parity.read(spark, self.views.values(), stored, alike, self.job.ship)
-            readings = parity.readings(read, list(self.views))
+        apart = not session.is_local(spark)
+        if apart and not self.job.store:
+            raise jobs.JobError(
+                f"{spark.sparkContext.master} has executors on other hosts, and job.json no 'store': a directory that "
+                "they and the driver share. Set quorumshift_spark_uri, for example to hdfs://namenode-1/quorumshift, "
+                "and run the playbook again (QS-VERIFY-004)"
+            )
+        rows = Rows(spark, self.job.store or self.job.directory)
+        try:
+            with running.timed(self.result, "read"):
+                alike = {
+                    name: (family(name), view.kinds, name in self.zookeeper_mode)
+                    for name, view in self.views.items()
+                    if view.has_buckets
+                }
+                rows.read(self.views.values(), alike, apart)
+                found = readings(list(self.views), rows.parts, rows.copies, rows.arrived())
+            self._compare(rows, found)
+        finally:
+            rows.remove()
+
+    def _compare(self, rows: Rows, readings: Mapping[str, Reading]) -> None:
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
         self._report_readings(readings)
         if failed:
             self._fail_views(failed)
             return
-        rows = read.rows.persist() if parity.are_few(readings) else read.rows
         self.apart.update(_apart(readings))
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            registered = pool.submit(self._of_nodes, rows, read.copies)
+            registered = pool.submit(self._of_nodes, rows)
             # A few rows cost less than the plan of their query, which is made beside that of the comparison
-            writing = (
-                pool.submit(self._write_entities, read, readings, registered) if parity.are_few(readings) else None
-            )
+            writing = pool.submit(self._write_entities, rows, readings, registered) if rows.are_few else None
             with running.timed(self.result, "compare"):
-                unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies, read.files)
+                unequal = parity.Unequal(rows.compared, parity.bundled(comparisons), rows.copies, rows.of_ids)
             with running.timed(self.result, "recheck"):
                 checked, beyond = self._check(unequal, comparisons, readings)
             with running.timed(self.result, "write"):
@@ -129,20 +136,12 @@ class _Run:
                 self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
                 self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
-                    self._keep(writing.result() if writing else self._write_entities(read, readings, registered), read)
+                    self._keep(writing.result() if writing else self._write_entities(rows, readings, registered))
                 elif writing and not writing.exception():
                     _discard(writing.result()[0])
 
-    def _keep(self, entities: Tuple[str, int], read: parity.Read) -> None:
-        """Name the next gate's baseline in the result, unless Spark read a source twice."""
-        again = read.again()
-        if again:
-            _discard(entities[0])
-            reason = (
-                f"{', '.join(again)}: Spark lost executors with the rows, and read the source again, at another time"
-            )
-            self.result.update(verdict=results.INCOMPLETE, reasons=[f"{reason}. Run the playbook again"])
-            return
+    def _keep(self, entities: Tuple[str, int]) -> None:
+        """Name the next gate's baseline in the result."""
         signature = entities[0] + baseline.SIGNATURE
         self.result["files"][ENTITIES] = results.file_facts(*entities)
         self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
@@ -162,7 +161,7 @@ class _Run:
                 self.zookeeper_mode.append(name)
         return failed
 
-    def _report_readings(self, readings: Mapping[str, parity.Reading]) -> None:
+    def _report_readings(self, readings: Mapping[str, Reading]) -> None:
         for name, reading in readings.items():
             self.unknown[name] = [reading.state.pop(NOT_COMPARED, {})]
             self.result["views"][name] = {
@@ -263,9 +262,9 @@ class _Run:
                 return False
             time.sleep(_POLL_S)
 
-    def _of_nodes(self, rows, copies):
+    def _of_nodes(self, rows):
         with running.described(f"{JOB}: nodes"):
-            brokers, settings = parity.of_nodes(rows, copies)
+            brokers, settings = parity.of_nodes(rows)
         return brokers, nodes.with_files(settings, self.job.view_options)
 
     def _about_baseline(self) -> Dict[str, Any]:
@@ -285,7 +284,7 @@ class _Run:
     def _uncovered(
         self,
         brokers: Sequence[parity.Registered],
-        readings: Mapping[str, parity.Reading],
+        readings: Mapping[str, Reading],
         baselines: Sequence[str],
     ) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
@@ -301,7 +300,7 @@ class _Run:
         given = decides, read, up, not_served, baselines, behind, end_offset, self.apart
         return rules.uncovered(self.job.gate, *given, self._about_baseline().get("off"))
 
-    def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
+    def _behind(self, readings: Mapping[str, Reading], end_offset: int) -> Dict[str, int]:
         """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
 
         A broker in KRaft mode answers with the end of its image. Values that it withholds are compared by this alone.
@@ -322,7 +321,7 @@ class _Run:
     # --- output ---
 
     def _write_entities(
-        self, read: parity.Read, readings: Mapping[str, parity.Reading], registered: concurrent.futures.Future
+        self, rows: Rows, readings: Mapping[str, Reading], registered: concurrent.futures.Future
     ) -> Tuple[str, int]:
         """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline, if
         this one passes. Return the file's path and its number of entities."""
@@ -346,7 +345,7 @@ class _Run:
         path = os.path.join(self.job.output, ENTITIES)
         written = baseline.BaselineWriter(path, about, self.job.digest_key)
         with running.described(f"{JOB}: baseline"), written as writer:
-            for table in read.tables(names, count):
+            for table in rows.tables(names):
                 writer.write(baseline.of_rows(table))
         return path, count
 
@@ -461,7 +460,7 @@ def _discard(path: str) -> None:
         os.unlink(path + suffix)
 
 
-def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:
+def _apart(readings: Mapping[str, Reading]) -> Dict[str, str]:
     """Return {view: why} of the logs that do not end where the leader's does. Where offset and epoch of the last record
     are the same, Raft has the same records before it."""
     places = {

@@ -9,49 +9,21 @@ Rows are those of views.source.
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import json
 import operator
-import os
-import shutil
 import zlib
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import buckets, rules
+from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Entity, readable_key
+from quorumshift_spark.rows import Copy, Rows
 from quorumshift_spark.rules import Comparison
-from quorumshift_spark.views import NOT_COMPARED, Key, View, family, partition, source
-
-
-class Reading(NamedTuple):
-    """The outcome of reading a view. `read`: {kind: rows}; `state`: merged over its parts; `error`: why it could not be
-    read, or None; `lost`: where the rows that arrived contradict the counts of its parts."""
-
-    read: Dict[str, int]
-    state: Dict[str, Any]
-    problems: List[Tuple[str, str]]
-    seconds: float
-    error: str | None
-    lost: List[str]
-
-
-class Copy(NamedTuple):
-    """What replaces a view: the rows of the view `of`. In the buckets `own` (see buckets) it has its own rows, and no
-    others are kept."""
-
-    of: str
-    own: FrozenSet[int]
+from quorumshift_spark.views import Key, family, partition
 
 
 class Bundle(NamedTuple):
@@ -63,194 +35,6 @@ class Bundle(NamedTuple):
     members: Tuple[Comparison, ...]
 
 
-class Read(NamedTuple):
-    """What was read: the rows, and (view, path) of their files if executors store them; {view: {part: its last row
-    (source.part_summary)}}, {view: what replaces it}, and {view: {kind: rows that arrived}}. `again` returns the views
-    that Spark has read again since."""
-
-    rows: DataFrame
-    files: List[Tuple[str, str]]
-    parts: Dict[str, Dict[int, Dict[str, Any]]]
-    copies: Dict[str, Copy]
-    arrived: Dict[str, Dict[str, int]]
-    again: Callable[[], List[str]]
-
-    def tables(self, names: Sequence[str], count: int) -> Iterator[pa.Table]:
-        """Yield the `count` rows of these views, some at a time, as source.ROWS."""
-        if not self.files:
-            rows, slices = self.rows.filter(F.col("view").isin(*names)), count // _ROWS_A_SLICE + 1
-            for number in range(slices):
-                yield rows.filter(F.pmod("id", F.lit(slices)) == number).toArrow()
-            return
-        found: List[pa.Table] = []
-        for table in (table for view, path in self.files if view in names for _ids, table in row_groups(path)):
-            found.append(table())
-            if sum(map(len, found)) >= _ROWS_A_SLICE:
-                yield pa.concat_tables(found)
-                found = []
-        if found:
-            yield pa.concat_tables(found)
-
-
-def row_groups(path: str) -> Iterator[Tuple[pa.ChunkedArray, Callable[[], pa.Table]]]:
-    """Yield of each row group of a file with rows its column `id`, and what reads the whole."""
-    with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            yield file.read_row_group(number, ["id"])["id"], functools.partial(file.read_row_group, number)
-
-
-def read(
-    spark: SparkSession, views: Iterable[View], directory: str | None, alike: Mapping[str, Any], ship: bool = False
-) -> Read:
-    """Read all views once.
-
-    :arg directory: where rows are stored, if executors share it; else Spark keeps them, on two executors if it can.
-    :arg alike: of each view that may be a copy of another: the same value for those with the same comparisons. Of the
-        first of them all rows are kept; the others are read after it.
-    :arg ship: whether executors do not share the driver's files.
-    """
-    context = spark.sparkContext
-    at_once = context.defaultParallelism if context.master.startswith("local") else 0  # elsewhere they come and go
-    given = source.parts(views, at_once)
-    if directory is not None:
-        shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
-        os.makedirs(directory, 0o700)
-    # Buckets of two views are compared as a whole
-    alike = {part.name: alike[part.name] for part in given if part.of == 1 and part.name in alike}
-    firsts = {like: name for name, like in reversed(alike.items())}
-    of = {name: firsts[like] for name, like in alike.items() if firsts[like] != name}
-    rows = _RowsRead(spark, directory, ship)
-    rows.read([part for part in given if part.name not in of])
-    digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
-    rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
-    return Read(rows.all(), rows.files, rows.parts, _copies(rows.parts, of), rows.arrived(), rows.again)
-
-
-class _RowsRead:
-    """The rows of the parts that were read so far; see `read`."""
-
-    def __init__(self, spark: SparkSession, directory: str | None, ship: bool) -> None:
-        self._spark, self._directory, self._ship = spark, directory, ship
-        self.parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
-        self._frames: List[DataFrame] = []
-        self.files: List[Tuple[str, str]] = []
-
-    def read(self, parts: Sequence[source.Part]) -> None:
-        if not parts:
-            return
-        rows = source.rows(self._spark, parts, self._directory, self._ship)
-        if self._directory is None:
-            self._frames.append(rows.persist(StorageLevel.MEMORY_AND_DISK_2))
-        else:
-            self.files += [(part.name, os.path.join(self._directory, source.file_name(part))) for part in parts]
-        for row in rows.filter("kind = ''").select("view", "key", "fields").collect():
-            self.parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
-
-    def all(self) -> DataFrame:
-        """Return the rows, without the last one of each part."""
-        if self._directory is None:
-            return functools.reduce(DataFrame.unionByName, self._frames).filter("kind != ''")
-        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*(path for _view, path in self.files))
-
-    def again(self) -> List[str]:
-        """Return the views of which a part was read again: Spark does so where it lost the rows with their executors.
-        Rows of another time are then beside the state and the digests of the first reading."""
-        found = set()
-        for frame in self._frames:
-            for row in frame.filter("kind = ''").select("view", "key", "fields").collect():
-                if row.fields["reading"] != self.parts[row.view][int(row.key)]["reading"]:
-                    found.add(row.view)
-        return sorted(found)
-
-    def arrived(self) -> Dict[str, Dict[str, int]]:
-        """Return {view: {kind: rows}}."""
-        found: Dict[str, Dict[str, int]] = {name: collections.Counter() for name in self.parts}
-        if self._directory is None:
-            for row in self.all().groupBy("view", "kind").count().collect():
-                found[row.view][row.kind] = row["count"]
-        for view, path in self.files:
-            kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
-            found[view].update({entry["values"]: entry["counts"] for entry in kinds.to_pylist()})
-        return found
-
-
-def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], of: Mapping[str, str]) -> Dict[str, Copy]:
-    """Return what replaces each view that is the same as another, at least in some buckets.
-
-    :arg of: the other view, of those whose parts are like it.
-    """
-    copies = {}
-    for name, of_view in parts.items():
-        first = of_view.get(0, {})
-        if "copy_of" in first.get("state", ()):
-            copies[name] = Copy(first["state"]["copy_of"], frozenset())
-        elif name in of:
-            digests = first.get("digests"), parts[of[name]].get(0, {}).get("digests")
-            if all(found is not None for found in digests):
-                copies[name] = Copy(of[name], frozenset(buckets.unlike(*digests).tolist()))
-    return copies
-
-
-def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
-    """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
-    found = {name: _reading(read.arrived.get(name, {}), read.parts.get(name, {})) for name in names}
-    for name, copy in read.copies.items():
-        if not copy.own:  # nothing of it was read
-            found[name] = found[name]._replace(read=found[copy.of].read, error=found[copy.of].error)
-    return found
-
-
-_ROWS_A_SLICE = 500_000  # that the driver holds
-_FEW_ROWS = 500_000
-"""Below this a plan costs more than its rows: they are kept in memory."""
-
-
-def are_few(found: Mapping[str, Reading]) -> bool:
-    """Return whether the rows of these readings are kept in memory."""
-    return sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS
-
-
-def _reading(arrived, parts):
-    lost: List[str] = []
-    errors = [part["error"] for part in parts.values() if "error" in part]
-    seconds = max((part["seconds"] for part in parts.values()), default=0.0)
-    if errors:
-        return Reading(arrived, {}, [], seconds, errors[0], lost)
-    of = next((part["of"] for part in parts.values()), 0)
-    if not of or len(parts) != of:
-        return Reading(arrived, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", lost)
-    read, kept = (_sums(part[name] for part in parts.values()) for name in ("counts", "kept"))
-    for kind in sorted({*kept, *arrived}):
-        if kept.get(kind, 0) != arrived.get(kind, 0):
-            lost.append(f"{kept.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
-    problems = sorted({tuple(problem) for part in parts.values() for problem in part["problems"]})
-    return Reading(read, _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
-
-
-def _sums(counts):
-    return dict(sum(map(collections.Counter, counts), collections.Counter()))
-
-
-def _merged(states):
-    """Return the state of a view that is read in parts: the position at which the first part began."""
-    merged = dict(states[0])
-    for state in states[1:]:
-        merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
-        if "deletions" in state:
-            merged["deletions"] = {**merged["deletions"], **state["deletions"]}
-        if "controller" in state:
-            merged["controller"] = state["controller"]
-        if NOT_COMPARED in state:
-            merged[NOT_COMPARED] = not_compared.merge([merged.get(NOT_COMPARED, {}), state[NOT_COMPARED]])
-        if "pace" in state:
-            pace = merged["pace"]
-            merged["pace"] = {
-                name: max(pace[name], value) if name == "slowest_ms" else round(pace[name] + value, 3)
-                for name, value in state["pace"].items()
-            }
-    return merged
-
-
 class Registered(NamedTuple):
     """A broker in a store: `fields` as of an entity."""
 
@@ -259,19 +43,19 @@ class Registered(NamedTuple):
     fields: Dict[str, str]
 
 
-def of_nodes(rows: DataFrame, copies: Mapping[str, Copy]) -> Tuple[List[Registered], Dict[str, Dict[str, str]]]:
+def of_nodes(rows: Rows) -> Tuple[List[Registered], Dict[str, Dict[str, str]]]:
     """Return the brokers in each store, and the settings of each node: {view: {key: value}}."""
-    stored = F.col("view").isin(rules.ZOOKEEPER, rules.LOG) & (F.col("kind") == "broker")
-    found = (
-        rows.filter(stored | (F.col("kind") == "setting")).select("view", "kind", "key", "fields", "bucket").collect()
-    )
-    brokers = [Registered(row.view, json.loads(row.key)[0], row.fields) for row in found if row.kind == "broker"]
+    brokers: List[Registered] = []
     settings: Dict[str, Dict[str, str]] = {}
-    for row in found:
-        if row.kind == "setting":
-            others = [name for name, copy in copies.items() if copy.of == row.view and row.bucket not in copy.own]
-            for name in (row.view, *others):
-                settings.setdefault(name, {})[row.key] = row.fields["value"]
+    for row in rows.of_kinds(("broker", "setting")):
+        view, fields = row["view"], dict(row["fields"])
+        if row["kind"] == "setting":
+            copies = rows.copies.items()
+            others = [name for name, copy in copies if copy.of == view and row["bucket"] not in copy.own]
+            for name in (view, *others):
+                settings.setdefault(name, {})[row["key"]] = fields["value"]
+        elif view in (rules.ZOOKEEPER, rules.LOG):
+            brokers.append(Registered(view, json.loads(row["key"])[0], fields))
     return brokers, settings
 
 
@@ -295,16 +79,19 @@ class Unequal:
         self,
         rows: DataFrame,
         bundles: Sequence[Bundle],
-        copies: Mapping[str, Copy] | None = None,
-        files: Sequence[Tuple[str, str]] = (),
+        copies: Mapping[str, Copy],
+        of_ids: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
     ) -> None:
-        self._copies, self._files = copies or {}, files
-        self._rows = rows
+        """Compare.
+
+        :arg rows: with the columns that are compared; `of_ids`: returns whole rows, both of rows.Rows.
+        """
+        self._copies, self._of_ids = copies, of_ids
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
         if bundles:
-            self._keys = _by_key(self._rows, bundles, self._copies)
+            self._keys = _by_key(rows, bundles, copies)
             unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
             self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
             self.ids = sorted(number for row in found for number in row.ids)
@@ -314,13 +101,13 @@ class Unequal:
         found: Dict[Key, Dict[str, Entity]] = {}
         buckets_of: Dict[Tuple[Key, str], int | None] = {}  # other views' rows have none
         twice = []
-        for row in self._rows_of(ids) if ids else ():
-            entity = entity_of(row)
+        for row in self._of_ids(ids):
+            entity, view = entity_of(row), row["view"]
             views = found.setdefault((entity.kind, entity.key), {})
-            if row.view in views:
-                twice.append(f"{row.view}: {entity.kind} {readable_key(entity.kind, entity.key)} arrived twice")
-            views[row.view] = entity
-            buckets_of[((entity.kind, entity.key), row.view)] = row.bucket
+            if view in views:
+                twice.append(f"{view}: {entity.kind} {readable_key(entity.kind, entity.key)} arrived twice")
+            views[view] = entity
+            buckets_of[((entity.kind, entity.key), view)] = row["bucket"]
         for key, views in found.items():
             for name, copy in self._copies.items():
                 if copy.of in views and buckets_of[(key, copy.of)] not in copy.own:
@@ -329,25 +116,10 @@ class Unequal:
 
     def counts(self, ids: Sequence[int], equal: bool) -> Dict[Tuple[int, str], int]:
         """Return {(bundle number, kind): number of keys} of these keys that are equal, or unequal, in the bundle."""
-        return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
-
-    def _rows_of(self, ids):
-        """Return the rows of these keys. Where the driver has their files it finds the few rows by the column of ids:
-        Spark would convert each row of the row groups."""
-        if not self._files:
-            return self._of(self._rows, ids).collect()
-        wanted = pa.array(ids, pa.int64())
-        found: List[Dict[str, Any]] = []
-        for _view, path in self._files:
-            for of_group, table in row_groups(path):
-                is_wanted = pc.is_in(of_group, wanted)
-                if pc.any(is_wanted).as_py():
-                    found += table().filter(is_wanted).to_pylist()
-        return [Row(**row) for row in found]
-
-    def _of(self, rows, ids):
-        named = rows.sparkSession.createDataFrame([(number,) for number in ids], "id bigint")
-        return rows.join(F.broadcast(named), "id", "left_semi")
+        if not ids:
+            return {}
+        named = self._keys.sparkSession.createDataFrame([(number,) for number in ids], "id bigint")
+        return self._counts(self._keys.join(F.broadcast(named), "id", "left_semi"), F.lit(True), equal)[0]
 
     def _counts(self, keys, counts, equal, *more):
         numbers = range(len(self.bundles))
@@ -447,9 +219,9 @@ def _by_key(rows, bundles, copies):
     return by_key.withColumn("all_equal", all_equal)
 
 
-def entity_of(row: Row) -> Entity:
+def entity_of(row: Mapping[str, Any]) -> Entity:
     """Return the entity of a row, see views.source."""
-    if row.kind != "partition":
-        return Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
-    of = row.view.partition(":")[2] if family(row.view) == rules.BASELINE else row.view
-    return partition(of, row, row.changed)
+    if row["kind"] != "partition":
+        return Entity(row["kind"], row["key"], dict(row["fields"]), json.loads(row["at"]))
+    of = row["view"].partition(":")[2] if family(row["view"]) == rules.BASELINE else row["view"]
+    return partition(of, row, row["changed"])

@@ -70,6 +70,11 @@ def _settings(given: SparkConf) -> Dict[str, str]:
     return settings
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Return whether all of Spark runs on this host, in one process."""
+    return _is_local(spark.sparkContext.master)
+
+
 def _is_local(master: str) -> bool:
     return master.startswith("local")
 

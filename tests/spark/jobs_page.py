@@ -34,10 +34,10 @@ JOBS = (metadata_parity.JOB, data_fingerprint.JOB, ensemble_parity.JOB)
 STEPS: dict[str, dict[str, str]] = {
     metadata_parity.JOB: {
         "probe": "the driver connects to each source once",
-        "read": "tasks read the views; one task reads one part of a view, and replays the partitions of a metadata log",
+        "read": "tasks read the views; one task reads one part of a view, replays the partitions of a metadata log, "
+        "and writes a file",
         "compare": "rows are grouped by key; only hashes of values are exchanged",
-        "recheck": "the driver gets the entities of unequal keys, and reads these keys again",
-        "nodes": "the registered brokers and the settings of nodes; beside the comparison",
+        "recheck": "the driver opens the entities of unequal keys and of nodes, and reads these keys again",
         "write": "the driver counts, and writes the tables of differences, result, report and the next gate's baseline",
     },
     data_fingerprint.JOB: {

@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import pathlib
 import random
 import shutil
 import tarfile
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.snapshots import metadata_snapshot
 from quorumshift_spark import buckets, columns, parity, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare
+from quorumshift_spark.rows import Copy, Rows, copies, readings
 from quorumshift_spark.views import source
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 
@@ -43,8 +46,13 @@ VALUES = {
 
 
 @pytest.fixture(scope="module")
-def spark():
-    with local_spark() as session:
+def mount(tmp_path_factory):
+    return tmp_path_factory.mktemp("mount")
+
+
+@pytest.fixture(scope="module")
+def spark(mount):
+    with local_spark(**{"spark.hadoop.fs.viewfs.mounttable.tests.link./shared": mount.as_uri()}) as session:
         yield session
 
 
@@ -60,9 +68,17 @@ def named(view, made):
     return batch.set_column(0, "view", pa.array([view] * len(batch))).cast(source.ROWS)
 
 
-def unequal(spark, batches, comparisons):
+def compared(spark, batches, bundles, copies):
     table = pa.Table.from_batches(batches).combine_chunks()
-    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
+
+    def of_ids(ids):
+        return table.filter(pc.is_in(table["id"], pa.array(ids, pa.int64()))).to_pylist()
+
+    return parity.Unequal(spark.createDataFrame(table), bundles, copies, of_ids)
+
+
+def unequal(spark, batches, comparisons):
+    found = compared(spark, batches, parity.bundled(comparisons), {})
     entities, twice = found.entities(found.ids)
     return entities, twice, found.equal
 
@@ -90,27 +106,60 @@ def test_partitions_are_equal_exactly_where_they_match(spark, relation):
             assert compare(comparison, kind, key, views[LEFT], views[RIGHT]).outcome != MATCH
 
 
-@pytest.mark.parametrize("ship", [False, True])
-def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_path, ship):
+def archived(tmp_path):
+    """Return the source of a log of a real Kafka."""
     with tarfile.open(pathlib.Path(__file__).parents[1] / "unit/formats/data/metadata_log.tar.xz") as tar:
         tar.extractall(tmp_path)
     taken = metadata_snapshot.take(str(tmp_path / "__cluster_metadata-0"), str(tmp_path / "cut"))
-    given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
-    copied = given._replace(archive=shutil.copy(taken.path, str(tmp_path / "of-102.tar.gz")))
+    return LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_path, apart):
+    given = archived(tmp_path)
+    copied = given._replace(archive=shutil.copy(given.archive, str(tmp_path / "of-102.tar.gz")))
     digests = form.Digests(parity_run.DIGEST_KEY)
-    leader = MetadataLogView(given, digests, ship=ship)
-    views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
-    read = parity.read(spark, views.values(), None if ship else str(tmp_path / "rows"), {}, ship)
-    found = parity.readings(read, list(views))
+    leader = MetadataLogView(given, digests)
+    views = {seen.name: seen for seen in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, leader))}
+    read = Rows(spark, str(tmp_path))
+    read.read(views.values(), {}, apart)
+    found = readings(list(views), read.parts, read.copies, read.arrived())
     assert not [reading for reading in found.values() if reading.error or reading.lost]
-    assert read.copies == {LOG_OF_OTHER: parity.Copy(RIGHT, frozenset())}
+    assert read.copies == {LOG_OF_OTHER: Copy(RIGHT, frozenset())}
     assert found[LOG_OF_OTHER].read == found[RIGHT].read and found[RIGHT].read["partition"] > 0
     comparisons = rules.plan("after_finalize", {name: view.kinds for name, view in views.items()} | {BROKER: ()})
-    unequal = parity.Unequal(read.rows, parity.bundled(comparisons), read.copies)
+    unequal = parity.Unequal(read.compared, parity.bundled(comparisons), read.copies, read.of_ids)
     assert not unequal.ids
     assert {kind: n for (_bundle, kind), n in unequal.equal.items()} == found[RIGHT].read
     for view in views.values():
         view.close()
+
+
+@pytest.mark.parametrize("uri", [None, "viewfs://tests/shared"])
+def test_what_is_written_is_read_back_and_shows_no_value(spark, tmp_path, mount, uri):
+    """By tasks, or by Spark on another of Hadoop's file systems. The source has gone then."""
+    given, place = archived(tmp_path), mount if uri else tmp_path / "shared"
+    old, another = place / f"quorumshift-parity-{'0' * 16}", place / "quorumshift-parity-of-someone"
+    for path in (old, another):
+        path.mkdir(parents=True)
+        os.utime(path, (1, 1))
+    view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY))
+    read = Rows(spark, uri or str(place))
+    read.read([view], {})
+    view.close()
+    os.unlink(given.archive)
+    assert not old.exists()  # of a job that was killed
+    assert read.arrived() == {RIGHT: dict(read.parts[RIGHT][0].counts)}
+    rows = [row for table in read.tables([RIGHT]) for row in table.to_pylist()]
+    topics = sorted(row["key"] for row in rows if row["kind"] == "topic")
+    assert topics and len(rows) == sum(read.parts[RIGHT][0].counts.values())
+    ids = [row["id"] for row in rows if row["kind"] == "topic"]
+    assert sorted(row["key"] for row in read.of_ids(ids)) == topics
+    assert {row["kind"] for row in read.of_kinds(["topic"])} == {"topic"}
+    written = b"".join(path.read_bytes() for path in place.rglob("*.parquet"))
+    assert written and not [key for key in topics if json.loads(key)[0].encode() in written]
+    read.remove()
+    assert [*place.iterdir()] == [another]
 
 
 def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark):
@@ -125,21 +174,6 @@ def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark)
     ):
         found, twice, _equal = unequal(spark, batches, comparisons)
         assert len(found) == len(twice) == 1 and "arrived twice" in twice[0]
-
-
-def test_a_source_that_spark_reads_again_is_named(spark, tmp_path):
-    """Where executors do not share a directory, and those with the rows are lost."""
-    with tarfile.open(pathlib.Path(__file__).parents[1] / "unit/formats/data/metadata_log.tar.xz") as tar:
-        tar.extractall(tmp_path)
-    taken = metadata_snapshot.take(str(tmp_path / "__cluster_metadata-0"), str(tmp_path / "cut"))
-    given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
-    view = MetadataLogView(given, form.Digests(parity_run.DIGEST_KEY), ship=True)
-    read = parity.read(spark, [view], None, {}, True)
-    assert read.rows.count() and read.again() == []
-    for _id, kept in spark.sparkContext._jsc.getPersistentRDDs().items():
-        kept.unpersist(True)
-    assert read.rows.count() and read.again() == [RIGHT]
-    view.close()
 
 
 def test_two_keys_with_one_id_are_two_keys(spark):
@@ -180,8 +214,7 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
     views["broker:7"][20]["replicas"], views["broker:7"][21]["replicas"] = [2, 1], [1]
     del views[RIGHT][22]
     comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in views if view != RIGHT]
-    table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
-    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
+    found = compared(spark, [rows(view, of) for view, of in views.items()], parity.bundled(comparisons), {})
     entities, twice = found.entities(found.ids)
     assert {form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
     assert found.equal == {(0, "partition"): 494}
@@ -189,7 +222,7 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, tmp_path, seed):
+def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
     """Of random brokers and voters' logs: some are the same, some differ in a few buckets, one has another leader."""
     chance = random.Random(seed)
     names = [f"broker:{number}" for number in range(12)]
@@ -215,27 +248,21 @@ def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, tmp_path, 
         batch = pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS)
         has_buckets = view != LOG_OF_OTHER
         made = source._rows([batch], rules.relations(view), has_buckets)
-        parts[view] = {0: {"digests": made.digests} if has_buckets else {"state": {"copy_of": RIGHT}}}
+        of_view = {"digests": made.digests} if has_buckets else {"state": {"copy_of": RIGHT}}
+        parts[view] = [source.Summary(0, 1, 0.0, **of_view)]
         batches.append(named(view, made))
     logs = (LOG_OF_OTHER, LOG_OF_THIRD)
     comparisons = [rules.Comparison(RIGHT, log, rules.LOGS, ("partition",)) for log in logs]
     comparisons += [rules.Comparison(RIGHT, name, rules.SERVED, ("partition",)) for name in names]
     comparisons += [rules.Comparison(names[0], name, rules.SERVED, ("partition",)) for name in names[1:]]
     bundles = parity.bundled(comparisons)
-    copies = parity._copies(parts, {**dict.fromkeys(names[1:], names[0]), LOG_OF_THIRD: RIGHT})
-    assert len(copies) == 13 and any(copy.own - {buckets.OWN} for copy in copies.values())
+    instead = copies(parts, {**dict.fromkeys(names[1:], names[0]), LOG_OF_THIRD: RIGHT})
+    assert len(instead) == 13 and any(copy.own - {buckets.OWN} for copy in instead.values())
     batches.reverse()  # the rows of stores last
-    every_row = spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks())
-    without = [batch.filter(pa.array(_is_kept(batch, copies))) for batch in batches]
-    some_rows = spark.createDataFrame(pa.Table.from_batches(without).combine_chunks())
-    full, short = parity.Unequal(every_row, bundles), parity.Unequal(some_rows, bundles, copies)
+    without = [batch.filter(pa.array(_is_kept(batch, instead))) for batch in batches]
+    full, short = compared(spark, batches, bundles, {}), compared(spark, without, bundles, instead)
     assert full.ids and (short.ids, short.equal) == (full.ids, full.equal)
     assert short.entities(short.ids) == full.entities(full.ids)
-    files = [(view, str(tmp_path / f"{view}.parquet")) for view in reversed(of)]
-    for (_view, file), batch in zip(files, without):
-        pq.write_table(pa.Table.from_batches([batch]), file, row_group_size=20)
-    of_files = parity.Unequal(some_rows, bundles, copies, files)
-    assert of_files.entities(short.ids) == full.entities(full.ids), "the driver finds in the files what Spark finds"
 
 
 def _is_kept(batch, copies):

@@ -234,7 +234,7 @@ def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first
 
 def test_many_rows_become_the_baseline_only_once_they_pass(home, views, first, client, monkeypatch):
     """They are not kept in memory, and written after the comparison."""
-    monkeypatch.setattr("quorumshift_spark.parity._FEW_ROWS", 0)
+    monkeypatch.setattr("quorumshift_spark.rows._FEW_ROWS", 0)
     passed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
     assert passed.verdict == "pass", passed.story()
     written, kept = (
@@ -506,7 +506,7 @@ def test_spark_submit_with_the_archive_passes_and_leaves_no_secret(home, views, 
     """As the role runs it: another process, code only from the zip."""
     fence = migrated.fence()
     views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
-    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence, ship=True)
+    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence)
     job_file = run.write()
     events = home / "events"
     events.mkdir()

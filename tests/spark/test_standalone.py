@@ -41,7 +41,7 @@ CONF = {
     **ON_NETWORK,
     **{name: value for name, value in parity.CONF.items() if name != "spark.master"},
     "spark.executor.memory": "512m",
-    # so that each row is kept on both executors
+    # so that both executors read
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.eventLog.enabled": "true",
@@ -179,7 +179,8 @@ def cluster(tmp_path_factory):
 @contextlib.contextmanager
 def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
-    run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
+    shared = {"store": (cluster.directory / "shared").as_uri()} if cluster else {}
+    run = parity.Run(home, **{**shared, **job}, cluster_id=servers.CLUSTER_ID)
     path = run.write()
     events = run.directory / "events"
     events.mkdir()
@@ -271,9 +272,7 @@ def test_a_killed_executor_costs_time_only(home, cluster, compared, distributed)
 
         def read():
             lines = [line for path in events.iterdir() for line in path.read_text(errors="replace").splitlines()]
-            return any(
-                "SparkListenerStageCompleted" in line and "quorumshift_spark/parity.py" in line for line in lines
-            )
+            return any("SparkListenerStageCompleted" in line and "quorumshift_spark/rows.py" in line for line in lines)
 
         servers.wait_for(read, 200, "the end of reading")
         os.kill(cluster.executors()[0], signal.SIGKILL)
@@ -307,6 +306,15 @@ def test_a_cluster_without_a_secret_runs_the_job_as_the_message_says(home, compa
         assert run.verdict == "error" and "spark.authenticate.secret" in reason and named, reason
         with submitted(home, cluster, job, conf={**named, "spark.cores.max": "1"}) as (run, process, _events):
             assert finished(run, process).verdict == "pass", run.story()
+
+
+@pytest.mark.parametrize("store", [None, "hidden-from-the-workers"])
+def test_a_directory_that_executors_do_not_share_is_named(home, cluster, compared, store):
+    job = {**compared.job["plain"], "store": store and (home / store).as_uri()}
+    with submitted(home, cluster, job) as (run, process, _events):
+        finished(run, process)
+    assert run.verdict == "error" and "quorumshift_spark_uri" in run.result["reasons"][0], run.story()
+    assert ("must share the directory" if store else "no 'store'") in run.result["reasons"][0]
 
 
 def test_another_secret_than_the_clusters_is_named(home, cluster, compared):

@@ -36,6 +36,7 @@ from quorumshift_spark.fingerprint import compare, keys, plan, records
 from quorumshift_spark.fingerprint.compare import Both, Content, Fingerprint
 from quorumshift_spark.fingerprint.keys import Tally
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Place, Range, TopicPartition
+from quorumshift_spark.storage import Storage
 
 _PLACE = ("topic_id", "partition", "begin", "end", "cut", "keyed")
 _FACTS = Chunk._fields[4:]
@@ -78,35 +79,35 @@ class Data:
         :arg of: what says which comparison this is; `was`: the baseline, whose files must be there.
         """
         self._spark, self._was = spark, was
-        self._store = store if "://" in store else f"file://{os.path.abspath(store)}"
+        self._storage = Storage(spark, store)
         self._found: Dict[_Key, int] = {}
         self._stale: set = set()
         if was:
-            there = self._list(was.data.directory)
+            there = self._storage.list(was.data.directory)
             wrong = [name for name, size in was.data.files.items() if there.get(name) != size]
             if wrong:
                 raise DataError(
-                    f"{self._store}/{was.data.directory}/{wrong[0]}, a file of the baseline's records, is missing or "
-                    f"has another size. {_RESTORE} (QS-VERIFY-005)"
+                    f"{self._storage.uri}/{was.data.directory}/{wrong[0]}, a file of the baseline's records, is "
+                    f"missing or has another size. {_RESTORE} (QS-VERIFY-005)"
                 )
         mine, begun = hashlib.sha256(json.dumps(dict(of), sort_keys=True).encode()).hexdigest()[:16], None
         baseline = was.data.directory if was else None
-        for name in sorted(self._list("")):
+        for name in sorted(self._storage.list("")):
             if not re.fullmatch("[0-9a-f]{16}-[0-9a-f]{16}", name) or name == baseline:
                 continue
-            is_decided = _DECIDED in self._list(name)
+            is_decided = _DECIDED in self._storage.list(name)
             if name.startswith(mine) and not is_decided and not begun:
                 begun = name
             elif was or not is_decided:
-                self._remove(name)
+                self._storage.remove(name)
         self.directory = begun or f"{mine}-{secrets.token_hex(8)}"
         try:
             # An earlier job's files: each page is read, with its checksum
             self.is_continued = begun is not None and bool(self._read(begun).agg(F.max(F.xxhash64("*"))).collect())
         except (PySparkException, Py4JError):
-            self._remove(self.directory)
+            self._storage.remove(self.directory)
             self.is_continued = False
-        self._file_system.mkdirs(self._path(self.directory))
+        self._storage.make(self.directory)
 
     # What was read -------------------------------------------------------------------------------------------------
 
@@ -123,7 +124,7 @@ class Data:
 
     def append(self, rows: DataFrame) -> None:
         """Write rows of SCHEMA, a file for each task."""
-        rows.write.mode("append").options(**_WRITING).parquet(f"{self._store}/{self.directory}")
+        rows.write.mode("append").options(**_WRITING).parquet(f"{self._storage.uri}/{self.directory}")
         self.refresh()
 
     def refresh(self) -> None:
@@ -151,11 +152,11 @@ class Data:
 
     def decide(self, is_kept: bool) -> compare.Data:
         """End the comparison: what was read becomes the baseline's, or is removed. Return where it is."""
-        files = {name: size for name, size in self._list(self.directory).items() if name.startswith("part-")}
+        files = {name: size for name, size in self._storage.list(self.directory).items() if name.startswith("part-")}
         if is_kept:
-            self._file_system.create(self._path(f"{self.directory}/{_DECIDED}")).close()
+            self._storage.mark(f"{self.directory}/{_DECIDED}")
         else:
-            self._remove(self.directory)
+            self._storage.remove(self.directory)
         return compare.Data(self.directory, files)
 
     @contextlib.contextmanager
@@ -167,8 +168,8 @@ class Data:
             if not _DAMAGED.search(str(error)):
                 raise
             raise DataError(
-                f"a file in {self._store} is damaged: its checksum is another one. spark.log beside the report names "
-                f"it. {_RESTORE} (QS-VERIFY-005)"
+                f"a file in {self._storage.uri} is damaged: its checksum is another one. spark.log beside the report "
+                f"names it. {_RESTORE} (QS-VERIFY-005)"
             ) from error
 
     # Comparisons ---------------------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class Data:
         summed = chunks.cogroup(of_tps).applyInArrow(_summed, "tp int, content binary")
         found = {tps[row.tp]: pickle.loads(row.content) for row in summed.collect() if row.content}
         if len(found) != len(tps):
-            raise DataError(_LOST.format(self._store, f"{len(tps) - len(found)} partitions"))
+            raise DataError(_LOST.format(self._storage.uri, f"{len(tps) - len(found)} partitions"))
         return found
 
     def tallies(
@@ -209,7 +210,7 @@ class Data:
             found.setdefault(tps[row.tp], {})[row["class"]] = Tally(row.number, row.now, row.newest_ms)
             number -= row.rows
         if number:
-            raise DataError(_LOST.format(self._store, f"{abs(number)} keys"))
+            raise DataError(_LOST.format(self._storage.uri, f"{abs(number)} keys"))
         if any(name in keys.LISTED for of in found.values() for name in of):
             first = Window.partitionBy("tp", "class").orderBy("key_hash")
             listed = classes.where(F.col("class").isin(*keys.LISTED)).withColumn("place", F.row_number().over(first))
@@ -279,29 +280,12 @@ class Data:
     # Files ---------------------------------------------------------------------------------------------------------
 
     def _read(self, *names: str) -> DataFrame:
-        paths = [f"{self._store}/{name}" for name in names]
+        paths = [f"{self._storage.uri}/{name}" for name in names]
         return self._spark.read.schema(from_arrow_schema(SCHEMA)).options(**_READING).parquet(*paths)
 
     def _chunks(self) -> List[Any]:
         rows = self._read(self.directory).where("topic_id IS NOT NULL")
         return rows.select("number", *_PLACE, "epoch", "log_start").collect()
-
-    def _path(self, name: str) -> Any:
-        return self._spark._jvm.org.apache.hadoop.fs.Path(f"{self._store}/{name}".rstrip("/"))
-
-    @property
-    def _file_system(self) -> Any:
-        return self._path("").getFileSystem(self._spark._jsc.hadoopConfiguration())
-
-    def _list(self, name: str) -> Dict[str, int]:
-        """Return the files and directories of a directory, {name: bytes}; none if there is no such directory."""
-        path = self._path(name)
-        if not self._file_system.exists(path):
-            return {}
-        return {status.getPath().getName(): status.getLen() for status in self._file_system.listStatus(path)}
-
-    def _remove(self, name: str) -> None:
-        self._file_system.delete(self._path(name), True)
 
 
 _RESTORE = (

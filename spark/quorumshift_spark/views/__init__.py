@@ -115,6 +115,10 @@ class View(abc.ABC):
         """Check the view on the driver, once before it is read; may narrow `kinds` to those that it serves."""
         return None
 
+    def carry_files(self) -> None:
+        """Take the content of the driver's files in place of their paths, for tasks on other hosts; before `parts`."""
+        return None
+
     def parts(self, at_once: int = 0) -> List[Any]:
         """Return the pieces (picklable) that separate tasks read; runs on the driver.
 
@@ -136,6 +140,12 @@ class View(abc.ABC):
 
 class LiveView(View):
     """A view of what changes while the job runs."""
+
+    _security: Any = None
+
+    def carry_files(self) -> None:
+        """See View: the files of the options of its connection."""
+        self._security = self._security and self._security.with_content()
 
     @abc.abstractmethod
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:

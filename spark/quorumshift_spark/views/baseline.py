@@ -155,20 +155,21 @@ class Part(NamedTuple):
 
 
 class BaselineView(View):
-    """The rows of the view `of` in a baseline; its own name is `baseline:<of>`.
-
-    :arg ship: whether tasks get the rows instead of the file's path.
-    """
+    """The rows of the view `of` in a baseline; its own name is `baseline:<of>`."""
 
     kinds = form.STORED
 
-    def __init__(self, path: str, of: str, cluster_id: str, digest_key: bytes, ship: bool = False) -> None:
+    def __init__(self, path: str, of: str, cluster_id: str, digest_key: bytes) -> None:
         self.name = f"baseline:{of}"
         self._path = path
         self._of = of
         self._cluster_id = cluster_id
         self._digest_key, self._key_id = digest_key, key_id(digest_key)
-        self._ship = ship
+        self._carries = False
+
+    def carry_files(self) -> None:
+        """Tasks get the rows."""
+        self._carries = True
 
     def parts(self, at_once: int = 0) -> List[Part]:
         """Return the row groups of the file, after checking its cluster and digest key."""
@@ -187,7 +188,7 @@ class BaselineView(View):
         state = metadata["states"][self._of]
         file = pq.ParquetFile(self._path)
         parts = [Part(number, state) for number in range(file.num_row_groups)]
-        if self._ship:
+        if self._carries:
             parts = [part._replace(rows=_packed(self._rows(part))) for part in parts]
         return parts or [Part(-1, state)]
 

@@ -113,7 +113,6 @@ class History:
 class MetadataLogView(LiveView):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
-    :arg ship: whether tasks get the archive's bytes instead of its path. One task then reads all.
     :arg leader: the leader's view. A log with the same bytes up to the same offset has the same metadata: its rows are
         not read, and its Statement says `copy_of`.
     """
@@ -126,13 +125,12 @@ class MetadataLogView(LiveView):
         source: LogSource,
         digests: Digests,
         name: str = "metadata_log",
-        ship: bool = False,
         leader: MetadataLogView | None = None,
     ) -> None:
         self.name = name
         self.source = source
         self._digests = digests
-        self._ship = ship
+        self._carries = False
         self._leader = leader
         self._unpacked_to: Tuple[LogSource, str] | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
@@ -143,6 +141,10 @@ class MetadataLogView(LiveView):
         """Of the keys that were read again: what they were after records above the end of the snapshot before."""
         self._past: Dict[Tuple[LogSource, Any], Any] = {}
 
+    def carry_files(self) -> None:
+        """Tasks get the archive's bytes. One task then reads all."""
+        self._carries = True
+
     def parts(self, at_once: int = 0) -> List[Piece]:
         """Return the pieces: one, or for a large log as many as bound a task's memory. Each reads the files to their
         end, and decodes the partition records of its own topics."""
@@ -150,7 +152,7 @@ class MetadataLogView(LiveView):
         if leader and leader.content_digest() == self.content_digest():
             with self._open(self.source._replace(directory=self._unpacked())) as (_log, extent):
                 return [Piece(self.source, extent, copy_of=leader.name)]
-        if self._ship and self.source.archive:
+        if self._carries and self.source.archive:
             with open(self.source.archive, "rb") as file:
                 return [Piece(self.source._replace(content=file.read()))]
         source = self.source._replace(directory=self._unpacked())

@@ -1,35 +1,31 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads all views of a job on Spark, one task a part, as a DataFrame of Arrow record batches.
-
-Each task gets its part as an object: it needs no file of the driver, and no process of Python plans the read. With a
-directory that all tasks share it writes the rows there, as one Parquet file of ROWS for each part (see file_name), and
-returns the last row alone: a row that the JVM need not convert costs a tenth. Of a view that is compared with another
-(Part.like) only the rows of unlike buckets are kept.
+"""Reads all views of a job, one task a part, as Arrow record batches that are written once (quorumshift_spark.rows).
 
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
-that failed, and no stack trace shows what was read.
+that failed, and no stack trace shows what was read. Of a view that is compared with another (Part.like) only the rows
+of unlike buckets are kept.
 
-Rows: view, kind, key, fields (map), at (JSON text), and hashes: of the key `id` and `check`, of the values one for each
-relation in which the view is compared (see hashes). A partition has typed columns instead of key, fields and at, from
-topic to changed. What a broker serves has a bucket (see buckets). The last row of a part has kind "": key is the number
-of the part; fields holds `error` (text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the
-buckets, in base64). `reading` is new with each time that a task reads the part.
+A task makes rows of ROWS: view, kind, key, fields (map), at (JSON text), and hashes: of the key `id` and `check`, of
+the values one for each relation in which the view is compared (see hashes). A partition has typed columns instead of
+key, fields and at, from topic to changed. What a broker serves has a bucket (see buckets).
+
+It yields batches of WRITTEN: what is compared, a row each; and the values in `sealed`, in a row for each batch, of kind
+PARTITIONS or ENTITIES. So Spark converts few columns, and who can read what is written sees no value: the key is in the
+tasks' function. The last row of a part has its Summary in `ended`.
 """
 
 from __future__ import annotations
 
-import base64
 import collections
 import contextlib
 import functools
 import gc
 import itertools
-import json
 import os
 import pickle
-import secrets
+import socket
 import time
 import traceback
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
@@ -38,12 +34,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark import buckets, hashes, rules
 from quorumshift_spark.normal_form import Entity, canonical
-from quorumshift_spark.views import Shared, Statement, View, baseline
+from quorumshift_spark.views import Problem, Shared, Statement, View, baseline
 
 _BATCH = 8192
 ROWS = pa.schema(
@@ -60,6 +57,10 @@ ROWS = pa.schema(
         ("bucket", pa.int16()),
     ]
 )
+PARTITIONS, ENTITIES = "(partitions)", "(entities)"
+COMPARED = ["view", "kind", "id", "check", *rules.RELATIONS, "bucket"]
+WRITTEN = pa.schema([*map(ROWS.field, COMPARED), ("sealed", pa.binary()), ("ended", pa.binary())])
+_BROADCAST = 1 << 20  # bytes of a part
 
 
 class Part(NamedTuple):
@@ -80,11 +81,29 @@ class Part(NamedTuple):
         return self.view if isinstance(self.view, str) else self.view.name
 
 
-def parts(views: Iterable[View], at_once: int) -> List[Part]:
-    """Return the parts of all views; on the driver. `at_once`: see View.parts."""
+class Summary(NamedTuple):
+    """How reading a part of `of` ended: with an `error`, or with the view's Statement. `counts`: {kind: rows that were
+    read}, `kept`: {kind: rows that follow}; `digests`: of the buckets where the view has them."""
+
+    number: int
+    of: int
+    seconds: float
+    error: str | None = None
+    state: Mapping[str, Any] = {}
+    problems: Sequence[Problem] = ()
+    counts: Mapping[str, int] = {}
+    kept: Mapping[str, int] = {}
+    digests: np.ndarray | None = None
+
+
+def parts(views: Iterable[View], at_once: int, apart: bool) -> List[Part]:
+    """Return the parts of all views; on the driver. `at_once`: see View.parts; `apart`: whether executors do not share
+    the driver's files."""
     found = []
     for view in views:
         try:
+            if apart:
+                view.carry_files()
             of_view = view.parts(at_once)
             found += [Part(view, number, len(of_view), part) for number, part in enumerate(of_view)]
         except Exception as error:
@@ -92,36 +111,20 @@ def parts(views: Iterable[View], at_once: int) -> List[Part]:
     return found
 
 
-def rows(spark: SparkSession, given: Sequence[Part], directory: str | None, ship: bool) -> DataFrame:
-    """Return the rows of these parts, or, with a directory, the last row of each.
-
-    :arg ship: see on_tasks.
-    """
-    return on_tasks(
-        spark, given, lambda part: _batches(part) if directory is None else _stored(part, directory), ROWS, ship
-    )
-
-
 def on_tasks(
-    spark: SparkSession,
-    parts: Sequence[Any],
-    read: Callable[[Any], Iterator[pa.RecordBatch]],
-    schema: pa.Schema,
-    ship: bool,
+    spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """Return the rows that `read` yields for these parts, each on a task.
-
-    :arg ship: whether parts hold the content of files: then a task loads its own alone.
-    """
+    """Return the rows that `read` yields for these parts, each on a task. A part that holds the content of a file is a
+    broadcast of its own: a task loads its own alone."""
     held: List[Any] = [*map(pickle.dumps, parts)]
-    if ship:
-        held = [*map(spark.sparkContext.broadcast, held)]
+    held = [spark.sparkContext.broadcast(part) if len(part) > _BROADCAST else part for part in held]
 
     def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.disable()  # a part makes millions of objects and no cycles; the search for cycles takes a fifth of the time
         try:
             for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
-                yield from read(pickle.loads(held[number].value if ship else held[number]))
+                part = held[number]
+                yield from read(pickle.loads(part if isinstance(part, bytes) else part.value))
         finally:
             gc.freeze()  # PySpark collects after each task; what is kept for the next ones need not be looked through
             gc.enable()
@@ -129,82 +132,133 @@ def on_tasks(
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, from_arrow_schema(schema))
 
 
-def _stored(part: Part, directory: str) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a part; yield the last one."""
+def batches(part: Part, key: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield what is WRITTEN of a part, sealed under a key of 32 bytes."""
+    return itertools.chain.from_iterable(_written(part, key))
+
+
+def stored(part: Part, key: bytes, directory: str) -> Iterator[pa.RecordBatch]:
+    """Write the same to a file of a directory (see file_name). Yield its last row alone: a row that the JVM need not
+    convert and write costs a tenth."""
     name = file_name(part)
     # Spark skips names with a leading dot: an unfinished file of a task that runs again
     unfinished = os.path.join(directory, f".{name}.{os.getpid()}")
-    last = None
-    with _writer(unfinished) as writer:
-        for batch in _batches(part):
-            if last is not None:
-                writer.write_batch(last)
-            last = batch
+    last: List[pa.RecordBatch] = []
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(unfinished, "wb"))  # before anything is read
+        except OSError as error:
+            why = (
+                f"{error.strerror}: {directory} on {socket.gethostname()}. The Spark host and all executors must share "
+                "the directory of what is read: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
+            )
+            yield from next(_written(part._replace(error=why), key))
+            return
+        with pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
+            for last in _written(part, key):
+                writer.write_table(pa.Table.from_batches(last))
     os.replace(unfinished, os.path.join(directory, name))
-    yield last
-
-
-@contextlib.contextmanager
-def _writer(path: str) -> Iterator[pq.ParquetWriter]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
-        yield writer
+    yield from last
 
 
 def file_name(part: Part) -> str:
-    """Return the name of the file with the rows of a part."""
+    """Return the name of the file of a part."""
     return f"{part.name.replace(':', '-')}.{part.number}.parquet"
 
 
-def _batches(part: Part) -> Iterator[pa.RecordBatch]:
-    name = pa.scalar(part.name, pa.string())
-    counts, kept = collections.Counter(), collections.Counter()
-    digests = buckets.none()
-    held: List[pa.RecordBatch] = []
+def _written(part: Part, key: bytes) -> Iterator[List[pa.RecordBatch]]:
+    """Yield rows with their values, and at the end the row with the summary."""
     started = time.time()
-    summary = {"of": str(part.of)}
-    reading = secrets.token_hex(8)
-
-    def named(batches):
-        for batch in filter(len, batches):
-            kept.update({entry["values"]: entry["counts"] for entry in batch["kind"].value_counts().to_pylist()})
-            yield pa.RecordBatch.from_arrays([pa.repeat(name, batch.num_rows), *batch.columns[1:]], schema=ROWS)
-
+    summary = Summary(part.number, part.of, 0.0)
     try:
         if part.error:
             raise _Failed(part.error)
-        has_buckets = part.view.has_buckets
-        for rows in _read(part.view, part.part, summary):
-            counts.update(rows.counts)
-            if has_buckets:
-                digests += rows.digests
-            if part.like is None:
-                yield from named(rows.batches)
-            else:
-                held += rows.batches  # mostly those of the last view, which are kept anyway
-        if part.like is not None:
-            unlike = pa.array(buckets.unlike(digests, part.like), pa.int16())
-            found = pa.Table.from_batches([batch.filter(pc.is_in(batch["bucket"], unlike)) for batch in held], ROWS)
-            yield from named(found.combine_chunks().to_batches())  # not as many small ones
-        summary["counts"], summary["kept"] = canonical(counts), canonical(kept)
-        if has_buckets:
-            summary["digests"] = base64.b64encode(digests.tobytes()).decode()
+        for item in _kept(part):
+            if isinstance(item, Summary):
+                summary = item
+            elif len(item):
+                kind = PARTITIONS if item["kind"][0].as_py() == "partition" else ENTITIES
+                yield [_compared(part.name, item), _row(view=part.name, kind=kind, sealed=seal(key, part.name, item))]
     except Exception as error:
-        summary = {"of": str(part.of), "error": error_line(error)}
-    summary["reading"] = reading
-    summary["seconds"] = f"{time.time() - started:.3f}"
-    last = {"view": [part.name], "kind": [""], "key": [str(part.number)], "fields": [list(summary.items())], "at": [""]}
-    yield _batch(1, last)
+        summary = summary._replace(error=error_line(error))
+    summary = summary._replace(seconds=round(time.time() - started, 3))
+    yield [_row(view=part.name, ended=_encrypted(key, part.name, pickle.dumps(summary)))]
 
 
-def _read(view: View, part: Any, summary: Dict[str, str]) -> Iterator[_Rows]:
-    """Yield what the view reads, and put its statement into `summary`."""
+def _compared(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    view, nothing = pa.repeat(pa.scalar(name, pa.string()), len(batch)), pa.nulls(len(batch), pa.binary())
+    return pa.RecordBatch.from_arrays([view, *map(batch.column, COMPARED[1:]), nothing, nothing], schema=WRITTEN)
+
+
+def _row(**values: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([values], schema=WRITTEN)
+
+
+def seal(key: bytes, name: str, batch: pa.RecordBatch) -> bytes:
+    """Return the rows of a view, of the schema ROWS, encrypted."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ROWS, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_batch(batch)
+    return _encrypted(key, name, sink.getvalue().to_pybytes())
+
+
+def unseal(key: bytes, name: str, sealed: bytes) -> pa.Table:
+    """Return the rows of a view again. Raises cryptography's InvalidTag for what was not sealed so."""
+    table = pa.ipc.open_stream(_decrypted(key, name, sealed)).read_all()
+    return table.set_column(0, "view", pa.repeat(pa.scalar(name, pa.string()), len(table)))
+
+
+def summary(key: bytes, name: str, sealed: bytes) -> Summary:
+    """Return the summary of a part of a view."""
+    return pickle.loads(_decrypted(key, name, sealed))
+
+
+def _encrypted(key, name, data):
+    nonce = os.urandom(_NONCE)
+    return nonce + AESGCM(key).encrypt(nonce, data, name.encode())
+
+
+def _decrypted(key, name, sealed):
+    return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], name.encode())
+
+
+_NONCE = 12  # bytes
+
+
+def _kept(part: Part) -> Iterator[pa.RecordBatch | Summary]:
+    """Yield the rows of a part that are kept, and its summary."""
+    counts, kept, digests = collections.Counter(), collections.Counter(), buckets.none()
+    held: List[pa.RecordBatch] = []
+    statement: List[Statement] = []
+    for rows in _read(part.view, part.part, statement):
+        counts.update(rows.counts)
+        if part.view.has_buckets:
+            digests += rows.digests
+        if part.like is None:
+            kept.update(rows.counts)
+            yield from rows.batches
+        else:
+            held += rows.batches  # mostly those of the last view, which are kept anyway
+    if part.like is not None:
+        unlike = pa.array(buckets.unlike(digests, part.like), pa.int16())
+        found = pa.Table.from_batches([batch.filter(pc.is_in(batch["bucket"], unlike)) for batch in held], ROWS)
+        is_partition = pc.equal(found["kind"], "partition")
+        for of_kind in (is_partition, pc.invert(is_partition)):
+            for batch in found.filter(of_kind).combine_chunks().to_batches():  # not as many small ones
+                kept.update({entry["values"]: entry["counts"] for entry in batch["kind"].value_counts().to_pylist()})
+                yield batch
+    (said,) = statement
+    of_buckets = digests if part.view.has_buckets else None
+    yield Summary(part.number, part.of, 0.0, None, said.state, said.problems, dict(counts), dict(kept), of_buckets)
+
+
+def _read(view: View, part: Any, statement: List[Statement]) -> Iterator[_Rows]:
+    """Yield what the view reads, and append its statement."""
     entities: List[Entity] = []
     given = rules.relations(view.name), view.has_buckets
     for item in view.read(part):
         if isinstance(item, Statement):
-            summary["state"] = canonical(item.state)
-            summary["problems"] = canonical([list(problem) for problem in item.problems])
+            statement.append(item)
         elif isinstance(item, Shared):
             if item.rows is None:
                 item.rows = _rows(item.items, *given)
@@ -216,7 +270,7 @@ def _read(view: View, part: Any, summary: Dict[str, str]) -> Iterator[_Rows]:
             if len(entities) == _BATCH:
                 yield _rows(entities, *given)
                 entities.clear()
-    if "state" not in summary:
+    if not statement:
         raise _Failed("the view ended without a Statement (QS-VERIFY-003)")
     yield _rows(entities, *given)
 
@@ -287,17 +341,3 @@ def error_line(error: Exception) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {os.path.basename(frame.filename)}:{frame.lineno}" for frame in last)
     return f"unexpected {type(error).__name__}{where}: this is a bug of the verification, report it"
-
-
-def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:
-    """Return the last row of a part, decoded: {"of", "seconds", "reading"} and {"error"} or {"state", "problems",
-    "counts": {kind: rows that were read}, "kept": {kind: rows that follow}}, with {"digests"} where the view has
-    buckets."""
-    decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
-    decoded["reading"] = fields["reading"]
-    if "error" in fields:
-        return {**decoded, "error": fields["error"]}
-    decoded.update({name: json.loads(fields[name]) for name in ("state", "problems", "counts", "kept")})
-    if "digests" in fields:
-        decoded["digests"] = np.frombuffer(base64.b64decode(fields["digests"]), np.uint64)
-    return decoded

@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeepe
 from pyspark.sql import DataFrame, SparkSession
 
 from quorumshift_spark.normal_form import Digests, canonical
+from quorumshift_spark.views import ViewError
 from quorumshift_spark.views.source import on_tasks
 
 STAT = ("czxid", "mzxid", "ctime", "mtime", "version", "cversion", "aversion", "ephemeralOwner", "pzxid")
@@ -89,6 +90,13 @@ class Files(NamedTuple):
         with archives.unpack_privately(self.archive, self.sha256, FILES, self.content) as directory:
             yield self._replace(snapshots=directory, logs=directory, content=None)
 
+    def carried(self) -> Files:
+        """Return these files with the content of the archive, for tasks on other hosts. Raises ViewError, OSError."""
+        if not self.archive:
+            raise ViewError("executors do not share the driver's files: give archives (QS-VERIFY-004)")
+        with open(self.archive, "rb") as file:
+            return self._replace(snapshots="", logs="", content=file.read())
+
 
 class Tree(NamedTuple):
     """A tree: the snapshot of `base` that has no transaction after the first end, and the logs of `spans`, each to its
@@ -112,6 +120,13 @@ class Tree(NamedTuple):
             _zxid, changes, nodes = zk_files.replay(snapshot, spans, under)
             yield changes, nodes
 
+    def carried(self) -> Tree:
+        """Return this tree of files that tasks on other hosts can read, see Files.carried."""
+        files = {found.name: found.carried() for found in (self.base, *(span for span, _upto in self.spans))}
+        return self._replace(
+            base=files[self.base.name], spans=tuple((files[span.name], upto) for span, upto in self.spans)
+        )
+
 
 class Part(NamedTuple):
     """What a task reads: the znodes of a tree with this `number` of `of`. `cut`: after which zxid a change counts;
@@ -127,17 +142,15 @@ class Part(NamedTuple):
     wanted: Collection[str] | None = None
 
 
-def rows(
-    spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterable[Mapping[str, Any]]], ship: bool
-) -> DataFrame:
-    """Return the rows (ROWS) that `read` yields for these parts, each on a task. `ship`: see source.on_tasks."""
+def rows(spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterable[Mapping[str, Any]]]) -> DataFrame:
+    """Return the rows (ROWS) that `read` yields for these parts, each on a task."""
 
     def batches(part: Part) -> Iterator[pa.RecordBatch]:
         found = iter(_named_errors(part, read))
         while batch := list(itertools.islice(found, _ROWS_A_BATCH)):
             yield pa.RecordBatch.from_pylist(batch, ROWS)
 
-    return on_tasks(spark, parts, batches, ROWS, ship)
+    return on_tasks(spark, parts, batches, ROWS)
 
 
 def _named_errors(part, read):

@@ -68,7 +68,6 @@ class ZooKeeperView(LiveView):
     :arg timeout: seconds for a session, and for one response.
     :arg cluster_id: the expected cluster; None accepts any.
     :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
-    :arg ship: whether tasks carry the files of the connection options.
     :arg foreign: whether another vendor's build may have written znodes and keys of its own. They are noted as not
         compared. Under Apache Kafka they are of other software, and no metadata.
     """
@@ -88,7 +87,6 @@ class ZooKeeperView(LiveView):
         timeout: float = 30.0,
         cluster_id: str | None = None,
         max_latency_ms: float | None = None,
-        ship: bool = False,
         foreign: bool = False,
     ) -> None:
         self.connect = connect
@@ -98,8 +96,7 @@ class ZooKeeperView(LiveView):
         self._modes: Dict[str, str | None] | None = None
         self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
-        security = ZkSecurity.from_options(client)
-        self._security = security.with_content() if ship else security
+        self._security = ZkSecurity.from_options(client)
         self._znodes = Znodes(digests, secrets)
         self._max_rate = max_rate
         self._window = window

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.spark_jobs import ON_NETWORK
 
 from tests.system.e2e.comparing import assert_nothing_left, verify
+from tests.system.testbed.hosts import SHARED
 from tests.system.testbed.waiting import wait_for
 
 HOME = "/opt/quorumshift-spark"
@@ -101,7 +102,7 @@ def test_a_standalone_cluster_gives_the_same_result(fresh, master, tmp_path):
     settings = tmp_path / "spark.conf"
     settings.write_text(PROPERTIES)
     settings.chmod(0o600)
-    cluster = {"quorumshift_spark_master": master, "quorumshift_spark_conf": conf}
+    cluster = {"quorumshift_spark_master": master, "quorumshift_spark_conf": conf, "quorumshift_spark_uri": str(SHARED)}
     ran, there = verify(fresh, **cluster, quorumshift_spark_options=["--properties-file", str(settings)])
     assert ran.code == 0 and there["verdict"] == "pass", (ran.text, there.get("reasons"))
     # not compared with the first run, which had no baseline

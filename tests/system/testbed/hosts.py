@@ -58,6 +58,10 @@ def keep_data(host: Host, seed: Path) -> None:
     subprocess.run(["cp", "--archive", "--sparse=always", str(_live(host)), str(seed / host.name)], check=True)
 
 
+SHARED = STATE / "shared"
+"""A directory of the control node that each host has at the same path, as a mount of NFS."""
+
+
 def _live(host: Host) -> Path:
     # outside the container: its overlay would copy each of thousands of files at the first write
     return STATE / "hosts" / host.name
@@ -78,6 +82,8 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
+    SHARED.mkdir(parents=True, exist_ok=True)
+    volumes.append(f"--volume={SHARED}:{SHARED}")
     if CONFLUENT:
         volumes.append(f"--volume={confluent.jars()}:{confluent.JARS}:ro")
     volumes += [f"--volume={release_libs(release)}:{release_home(release)}/libs:ro" for release in LAYOUT.more_releases]

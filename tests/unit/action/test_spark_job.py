@@ -437,7 +437,7 @@ def test_report_and_tables_are_fetched_from_another_spark_host(tmp_path):
     ("uri", "ends"), [("hdfs://n1/kafka/", "hdfs://n1/kafka/{}"), ("/mnt/nfs", "/mnt/nfs/{}"), ("", "{}/records")]
 )
 def test_executors_write_the_records_hashes_where_the_next_job_finds_them(spark, uri, ends):
-    spark.variables.update(quorumshift_fingerprint_uri=uri, quorumshift_spark_timeout_s=900)
+    spark.variables.update(quorumshift_spark_uri=uri, quorumshift_spark_timeout_s=900)
     spark.run("spark_job", {"name": "data_fingerprint", "gate": "before_controllers", "seen": SEEN}, result("differ"))
     (asked,) = spark.asked
     assert asked["job"]["store"].endswith(ends.format(asked["job"]["cluster_id"]))

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import pytest
-from quorumshift_spark import accounting, parity
+from quorumshift_spark import accounting, parity, rows
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, SKIPPED, Outcome
 from quorumshift_spark.rules import ZOOKEEPER_LOG, Comparison
 from quorumshift_spark.views import Absent
+from quorumshift_spark.views.source import Summary
 
 PAIR = Comparison("zookeeper", "metadata_log", ZOOKEEPER_LOG, ("topic", "acl"))
 BUNDLES = parity.bundled([PAIR])
@@ -85,24 +86,25 @@ def test_keys_beyond_the_limit_are_skipped():
     assert counted.counts[PAIR]["topic"]["read"] == 11
 
 
-def part(**more):
+def part(number=0, of=2, **more):
     counts = {"counts": {"topic": 3}, "kept": {"topic": 1}}  # the others are those of another view
-    return {"of": 2, "seconds": 1.0, "state": {"zxid": 5}, "problems": [], **counts, **more}
+    return Summary(number, of, 1.0, **{"state": {"zxid": 5}, **counts, **more})
 
 
 @pytest.mark.parametrize(
     ("arrived", "parts", "error", "lost"),
     [
-        ({"topic": 2}, {0: part(), 1: part(state={"zxid": 3})}, None, []),
-        ({"topic": 2}, {0: part()}, "1 of 2 parts were read to the end", []),
-        ({"topic": 2}, {}, "0 of its parts were read to the end", []),
-        ({"topic": 1}, {0: part(), 1: part()}, None, ["2 topic rows were read and 1 arrived"]),
-        ({"topic": 2, "acl": 1}, {0: part(), 1: part()}, None, ["0 acl rows were read and 1 arrived"]),
-        ({}, {0: part(), 1: {"of": 2, "seconds": 0.1, "error": "no answer"}}, "no answer", []),
+        ({"topic": 2}, [part(1), part(0, state={"zxid": 3})], None, []),
+        ({"topic": 2}, [part()], "1 of 2 parts were read to the end", []),
+        ({"topic": 2}, [part(), part()], "2 of 2 parts were read to the end", []),
+        ({"topic": 2}, [], "0 of its parts were read to the end", []),
+        ({"topic": 1}, [part(0), part(1)], None, ["2 topic rows were read and 1 arrived"]),
+        ({"topic": 2, "acl": 1}, [part(0), part(1)], None, ["0 acl rows were read and 1 arrived"]),
+        ({}, [part(0), part(1, error="no answer")], "no answer", []),
     ],
 )
 def test_arrived_rows_are_checked_against_the_counts_of_the_parts(arrived, parts, error, lost):
-    reading = parity._reading(arrived, parts)
+    reading = rows._reading(arrived, parts)
     assert (reading.error, reading.lost) == (error, lost)
     if error is None and not lost:
         assert (reading.state, reading.read) == ({"zxid": 3}, {"topic": 6})
@@ -113,13 +115,13 @@ def test_a_view_that_stands_for_another_has_its_own_counts_unless_nothing_of_it_
     names = ["metadata_log", "metadata_log:102", "metadata_log:103"]
     topics = {"metadata_log": (5, 5), "metadata_log:102": (0, 0), "metadata_log:103": (4, 1)}
     parts = {
-        name: {0: part(of=1, counts={"topic": count}, kept={"topic": kept})} for name, (count, kept) in topics.items()
+        name: [part(of=1, counts={"topic": count}, kept={"topic": kept})] for name, (count, kept) in topics.items()
     }
     copies = {
-        "metadata_log:102": parity.Copy("metadata_log", frozenset()),
-        "metadata_log:103": parity.Copy("metadata_log", frozenset({0, 7})),
+        "metadata_log:102": rows.Copy("metadata_log", frozenset()),
+        "metadata_log:103": rows.Copy("metadata_log", frozenset({0, 7})),
     }
     arrived = {name: {"topic": kept} for name, (_count, kept) in topics.items()}
-    found = parity.readings(parity.Read(None, [], parts, copies, arrived, None), names)
+    found = rows.readings(names, parts, copies, arrived)
     assert [found[name].read["topic"] for name in names] == [5, 5, 4]
     assert not any(reading.lost or reading.error for reading in found.values())

@@ -89,6 +89,9 @@ def test_only_dynamic_configs_of_one_broker_are_its_own():
         assert set(buckets.unlike(others, digests_of(entities))) == {found[number], buckets.OWN}
 
 
+KEY = bytes(32)
+
+
 class OneView:
     has_buckets = True
 
@@ -100,9 +103,16 @@ class OneView:
 
 
 def read(view, like=None):
-    """Return the rows of a view, and its last row."""
-    *batches, last = source._batches(source.Part(view, 0, 1, None, like=like))
-    return [row for batch in batches for row in batch.to_pylist()], source.part_summary(dict(last["fields"][0].as_py()))
+    """Return the rows of a view, and its summary."""
+    written = pa.Table.from_batches(source.batches(source.Part(view, 0, 1, None, like=like), KEY)).to_pylist()
+    last = written.pop()
+    sealed = [source.unseal(KEY, view.name, row["sealed"]).to_pylist() for row in written if row["sealed"]]
+    found = [row for batch in sealed for row in batch]
+    in_clear = [row for row in written if not row["sealed"]]
+    assert [{name: row[name] for name in source.COMPARED} for row in found] == [
+        {name: row[name] for name in source.COMPARED} for row in in_clear
+    ]
+    return found, source.summary(KEY, view.name, last["ended"])
 
 
 def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view():
@@ -110,8 +120,8 @@ def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view()
     of = {name: read(OneView(name, shared)) for name in ("broker:1", "broker:2")}
     for name, (found, last) in of.items():
         assert {row["view"] for row in found} == {name} and len(found) == 42
-        assert last["counts"] == last["kept"] == {"partition": 40, "topic": 2}
-    assert (of["broker:1"][1]["digests"] == of["broker:2"][1]["digests"]).all()
+        assert last.counts == last.kept == {"partition": 40, "topic": 2}
+    assert (of["broker:1"][1].digests == of["broker:2"][1].digests).all()
 
 
 def test_of_a_view_like_another_only_its_own_rows_and_those_of_unlike_buckets_are_kept():
@@ -119,11 +129,11 @@ def test_of_a_view_like_another_only_its_own_rows_and_those_of_unlike_buckets_ar
     changed = rows()
     changed[9] = {**changed[9], "leader": 9}
     found, last = read(OneView("broker:1", *of_both, partitions(rows())))
-    others, of_other = read(OneView("broker:2", *of_both, partitions(changed)), last["digests"])
-    unlike = set(buckets.unlike(last["digests"], of_other["digests"]).tolist())
+    others, of_other = read(OneView("broker:2", *of_both, partitions(changed)), last.digests)
+    unlike = set(buckets.unlike(last.digests, of_other.digests).tolist())
     assert len(unlike) == 2 and buckets.OWN in unlike
-    assert of_other["counts"] == last["counts"] == last["kept"]
-    assert sum(of_other["kept"].values()) == len(others) == sum(row["bucket"] in unlike for row in found)
+    assert of_other.counts == last.counts == last.kept
+    assert sum(of_other.kept.values()) == len(others) == sum(row["bucket"] in unlike for row in found)
     assert [row["leader"] for row in others if row["partition"] == 9] == [9]
     own = [row["key"] for row in others if row["bucket"] == buckets.OWN]
     assert own == [row["key"] for row in found if row["bucket"] == buckets.OWN] and own

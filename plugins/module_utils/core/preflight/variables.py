@@ -195,7 +195,7 @@ def find_problems(
         *_connections(given, specs, convert),
         *_super_users(given, specs, convert),
         *_durations(given, specs, convert),
-        *_records(given),
+        *_shared_directory(given),
         *_ids(given, forward),
         *(_servers(given, specs, convert) if _DESTINATION in needs.groups else ()),
     ]
@@ -585,15 +585,15 @@ def _short_soak(name: str, value: Any, seconds: float, where: str) -> Iterable[P
         )
 
 
-def _records(given: Given) -> Iterable[Problem]:
-    """Yield that executors of several hosts have no directory for the records that they read."""
+def _shared_directory(given: Given) -> Iterable[Problem]:
+    """Yield that executors of several hosts have no directory for what they read."""
     here = given.hosts.get(CONTROL_NODE, {})
     master = str(here.get("quorumshift_spark_master") or "local")
-    is_read = here.get("quorumshift_fingerprint_topics") and not _is_no(here.get("quorumshift_verify", True))
-    if is_read and not master.startswith("local") and not here.get("quorumshift_fingerprint_uri"):
+    is_elsewhere = not master.startswith("local") and not _is_no(here.get("quorumshift_verify", True))
+    if is_elsewhere and not here.get("quorumshift_spark_uri"):
         yield Problem(
-            f"quorumshift_fingerprint_uri is not set, and {master} reads records. Set it to a directory that the Spark "
-            "host and all executors share, such as hdfs://namenode-1/quorumshift."
+            f"quorumshift_spark_uri is not set, and executors of {master} write what they read. Set it to a directory "
+            "that the Spark host and all executors share, such as hdfs://namenode-1/quorumshift."
         )
 
 

@@ -254,8 +254,8 @@ CASES = [
         "Did you mean topics?",
     ),
     (
-        inventory({"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "yarn"}),
-        "quorumshift_fingerprint_uri is not set, and yarn reads records",
+        inventory({"quorumshift_spark_master": "yarn"}),
+        "quorumshift_spark_uri is not set, and executors of yarn write what they read",
         "all executors share",
     ),
     *[
@@ -336,12 +336,8 @@ RIGHT = [
     {"quorumshift_waive": {"QS-CHECK-002": "known"}, "quorumshift_canary": "b1", "upgrade_to": "7.9.1-ccs"},
     {"features_upgrade_to": "4.1", "features_downgrade_to": "8.0.0-ccs"},
     {"quorumshift_fingerprint_topics": ["*"], "quorumshift_spark_master": "local[2]"},
-    {"quorumshift_fingerprint_topics": [], "quorumshift_spark_master": "yarn"},
-    {
-        "quorumshift_fingerprint_topics": ["*"],
-        "quorumshift_spark_master": "yarn",
-        "quorumshift_fingerprint_uri": "hdfs://namenode-1/quorumshift",
-    },
+    {"quorumshift_verify": False, "quorumshift_spark_master": "yarn"},
+    {"quorumshift_spark_master": "yarn", "quorumshift_spark_uri": "hdfs://namenode-1/quorumshift"},
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},
