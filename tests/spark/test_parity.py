@@ -234,7 +234,7 @@ def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first
 
 def test_many_rows_become_the_baseline_only_once_they_pass(home, views, first, client, monkeypatch):
     """They are not kept in memory, and written after the comparison."""
-    monkeypatch.setattr("quorumshift_spark.parity._FEW_ROWS", 0)
+    monkeypatch.setattr("quorumshift_spark.rows._FEW_ROWS", 0)
     passed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
     assert passed.verdict == "pass", passed.story()
     written, kept = (
