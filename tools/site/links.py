@@ -13,7 +13,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 # Hosts to which a page may lead; whether they answer is not asked
-KNOWN_HOSTS = frozenset({"github.com", "docs.ansible.com", "kafka.apache.org", "cwiki.apache.org", "issues.apache.org"})
+KNOWN_HOSTS = frozenset(
+    {
+        "cwiki.apache.org",
+        "docs.ansible.com",
+        "github.com",
+        "issues.apache.org",
+        "kafka.apache.org",
+        "zookeeper.apache.org",
+    }
+)
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
 
 
