@@ -247,10 +247,13 @@ def _wait(action, command, environment, stream, name, place, runs) -> int:
         start_new_session=True,
     )
     began, shown, at = time.monotonic(), "", 0.0
+    control_process = os.getppid()
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(_POLL_S)
+            if os.getppid() != control_process:  # a killed playbook leaves its worker, which would go on
+                raise RuntimeError("the control process of the rehearsal has ended")
             newest = max(set(_runs(place)) - runs, default=None)
             step = _step(place, newest) if newest else "reads the nodes"
             if step != shown or time.monotonic() - at >= _REPEATED_S:
