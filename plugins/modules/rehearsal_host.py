@@ -87,7 +87,6 @@ options:
   passwords:
     description: Settings of the broker that are secret, new for this rehearsal.
     type: dict
-    no_log: true
     default: {}
   environment:
     description: Environment of the services.
