@@ -152,7 +152,8 @@ def stored(part: Part, key: bytes, directory: str) -> Iterator[pa.RecordBatch]:
                 f"{error.strerror}: {directory} on {socket.gethostname()}. The Spark host and all executors must share "
                 "the directory of what is read: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
             )
-            yield from next(_written(part._replace(error=why), key))
+            for rows in _written(part._replace(error=why), key):
+                yield from rows
             return
         with pq.ParquetWriter(file, WRITTEN, compression="none", use_dictionary=["view", "kind"]) as writer:
             for last in _written(part, key):
