@@ -252,7 +252,7 @@ def _write(module):
     if module.check_mode:
         return {"changed": True}
     with zookeeper.connect(given["rehearsal_servers"], timeout=_CONNECT_S) as client:
-        importing.create(client, given["rehearsal_id"], _ANSWER_S)
+        importing.create_root(client, given["rehearsal_id"], _ANSWER_S)
     with zookeeper.connect(given["rehearsal_servers"] + importing.CHROOT, timeout=_CONNECT_S) as client:
         written = importing.write(client, made.znodes(), given["rehearsal_id"], _ANSWER_S)
     return {"changed": True, **written}

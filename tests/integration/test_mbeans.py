@@ -70,7 +70,7 @@ def test_the_docs_name_mbeans_that_exist():
             admin = AdminClient({"bootstrap.servers": str(broker.address)})
             servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "the controller")
             in_zookeeper = listed(ports[0])
-            cluster_id = admin.list_topics(timeout=30).cluster_id
+            cluster_id = servers.wait_for(lambda: servers.metadata(admin), 60, "the metadata").cluster_id
             address = HostPort("127.0.0.1", servers.free_port())
             voters = f"101@{address}"
             keys = servers.migration_keys(connect)

@@ -134,7 +134,7 @@ def test_a_broker_without_a_log_serves_the_metadata(home, source, rehearsed):
     before = znodes_of(source[1])
     with servers.zookeeper(home, "own") as zookeeper:
         with client(zookeeper.connect) as root:
-            importing.create(root, rehearsal.cluster_id, 30)
+            importing.create_root(root, rehearsal.cluster_id, 30)
         connect = zookeeper.connect + importing.CHROOT
         with client(connect) as own:
             written = importing.write(own, made.znodes(), rehearsal.cluster_id, 30)
@@ -152,7 +152,7 @@ def test_a_broker_without_a_log_serves_the_metadata(home, source, rehearsed):
             assert importing.release(own, rehearsal.cluster_id, 30) is False
             admin = servers.admin_client(broker.address)
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 1), 60, "orders in sync")
-            served = admin.list_topics(timeout=10)
+            served = servers.wait_for(lambda: servers.metadata(admin), 60, "the metadata")
             assert served.cluster_id == rehearsal.cluster_id
             assert len(served.topics["orders"].partitions) == PARTITIONS
             configs = ConfigResource(ConfigResource.Type.TOPIC, "orders")
@@ -177,7 +177,7 @@ def test_the_clusters_own_ensemble_is_never_written_to(source, rehearsed):
     before = znodes_of(connect)
     refused = pytest.raises(WriteError, match=r"has znodes that no rehearsal made, such as /prod: .*QS-REHEARSE-003")
     with client(zookeeper.connect) as root, refused:
-        importing.create(root, rehearsed[3].cluster_id, 30)
+        importing.create_root(root, rehearsed[3].cluster_id, 30)
     with client(connect) as own, pytest.raises(WriteError):
         importing.write(own, rehearsed[0].znodes(), rehearsed[3].cluster_id, 30)
     with client(connect) as own:
@@ -187,6 +187,6 @@ def test_the_clusters_own_ensemble_is_never_written_to(source, rehearsed):
 
 def test_another_rehearsals_ensemble_is_not_written_to(home, rehearsed):
     with servers.zookeeper(home, "another") as zookeeper, client(zookeeper.connect) as root:
-        importing.create(root, rehearsal_id.new(os.urandom), 30)
+        importing.create_root(root, rehearsal_id.new(os.urandom), 30)
         with pytest.raises(WriteError, match=r"is of another rehearsal, .*QS-REHEARSE-003"):
-            importing.create(root, rehearsed[3].cluster_id, 30)
+            importing.create_root(root, rehearsed[3].cluster_id, 30)

@@ -452,8 +452,7 @@ def _oauth(given: Mapping[str, Any], option: str) -> OauthLogin:
     login, prefix = OauthLogin(option=option, **values), f"{option}.sasl_oauthbearer_"
     if bool(login.token_endpoint_url) == bool(login.token_file):
         raise SecurityError(
-            f"{prefix}token_endpoint_url or {prefix}token_file: sasl_mechanism OAUTHBEARER needs one of them "
-            "(QS-CONNECT-007)"
+            f"sasl_mechanism OAUTHBEARER needs one of {prefix}token_endpoint_url and {prefix}token_file (QS-CONNECT-007)"
         )
     if login.token_file:
         stray = sorted(name for name in values if name != "token_file")

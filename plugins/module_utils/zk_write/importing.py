@@ -91,7 +91,7 @@ def require_own(client: Any, cluster_id: str, timeout: float) -> bool:
     return True
 
 
-def create(client: Any, cluster_id: str, timeout: float) -> None:
+def create_root(client: Any, cluster_id: str, timeout: float) -> None:
     """Create the chroot and the cluster id, as the first znodes, with a client without chroot. Raises WriteError."""
     if require_own(client, cluster_id, timeout):
         return

@@ -176,8 +176,8 @@ KERBEROS = {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({**OAUTH, "sasl_oauthbearer_token_endpoint_url": None}, "token_file: sasl_mechanism OAUTHBEARER needs one"),
-        ({**OAUTH, "sasl_oauthbearer_token_file": "/t"}, "OAUTHBEARER needs one of them"),
+        ({**OAUTH, "sasl_oauthbearer_token_endpoint_url": None}, "sasl_mechanism OAUTHBEARER needs one of"),
+        ({**OAUTH, "sasl_oauthbearer_token_file": "/t"}, "sasl_mechanism OAUTHBEARER needs one of"),
         (
             {**OAUTH, "sasl_oauthbearer_token_endpoint_url": None, "sasl_oauthbearer_token_file": "/t"},
             "client_id has no effect with client.sasl_oauthbearer_token_file",
