@@ -452,7 +452,7 @@ def _oauth(given: Mapping[str, Any], option: str) -> OauthLogin:
     login, prefix = OauthLogin(option=option, **values), f"{option}.sasl_oauthbearer_"
     if bool(login.token_endpoint_url) == bool(login.token_file):
         raise SecurityError(
-            f"sasl_mechanism OAUTHBEARER needs one of {prefix}token_endpoint_url and {prefix}token_file (QS-CONNECT-007)"
+            f"sasl_mechanism OAUTHBEARER needs {prefix}token_endpoint_url, or else {prefix}token_file (QS-CONNECT-007)"
         )
     if login.token_file:
         stray = sorted(name for name in values if name != "token_file")
@@ -465,7 +465,7 @@ def _oauth(given: Mapping[str, Any], option: str) -> OauthLogin:
     url = urllib.parse.urlsplit(str(login.token_endpoint_url))
     if url.scheme != "https" or not url.hostname or url.username or url.password:
         raise SecurityError(
-            f"{prefix}token_endpoint_url: not an https:// URL without a login in it. The client's secret is sent there "
+            f"{prefix}token_endpoint_url is not an https:// URL without a login in it. The client's secret is sent there "
             "(QS-CONNECT-007)"
         )
     return login
