@@ -465,8 +465,8 @@ def _oauth(given: Mapping[str, Any], option: str) -> OauthLogin:
     url = urllib.parse.urlsplit(str(login.token_endpoint_url))
     if url.scheme != "https" or not url.hostname or url.username or url.password:
         raise SecurityError(
-            f"{prefix}token_endpoint_url is not an https:// URL without a login in it. The client's secret is sent there "
-            "(QS-CONNECT-007)"
+            f"{prefix}token_endpoint_url is not an https:// URL without a login in it. The client's secret is sent "
+            "there (QS-CONNECT-007)"
         )
     return login
 
