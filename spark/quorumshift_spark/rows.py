@@ -106,7 +106,6 @@ class Rows:
             directory = os.path.join(self._storage.path, name)
             os.makedirs(directory)
             read = functools.partial(source.stored, key=self._key, directory=directory)
-            self._files += [(part.name, os.path.join(directory, source.file_name(part))) for part in parts]
             written = source.on_tasks(self._spark, parts, read, source.WRITTEN)
         else:
             read = functools.partial(source.batches, key=self._key)
@@ -121,6 +120,21 @@ class Rows:
             )
         for row in ended:
             self.parts.setdefault(row.view, []).append(source.summary(self._key, row.view, row.ended))
+        if self._storage.path is not None:
+            self._files += self._find_files(parts, os.path.join(self._storage.path, name))
+
+    def _find_files(self, parts: Sequence[source.Part], directory: str) -> List[Tuple[str, str]]:
+        """Return view and path of what tasks wrote. A part that failed may have no file, and its summary says why.
+        Raises ViewError if another one has none: executors wrote to a directory of their own."""
+        failed = {(view, part.number) for view, ended in self.parts.items() for part in ended if part.error}
+        files = [(part, os.path.join(directory, source.file_name(part))) for part in parts]
+        lacking = [path for part, path in files if not os.path.exists(path) and (part.name, part.number) not in failed]
+        if lacking:
+            raise ViewError(
+                f"{lacking[0]} was written by an executor and is not on this host. The Spark host and all executors "
+                "must share the directory of what is read: set quorumshift_spark_uri to such a one (QS-VERIFY-002)"
+            )
+        return [(part.name, path) for part, path in files if os.path.exists(path)]
 
     def _at(self, *paths: str) -> DataFrame:
         return self._spark.read.schema(from_arrow_schema(source.WRITTEN)).parquet(*paths)
