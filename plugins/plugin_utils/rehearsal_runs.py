@@ -253,7 +253,7 @@ def _wait(action, command, environment, stream, name, place, runs) -> int:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(_POLL_S)
             if os.getppid() != control_process:  # a killed playbook leaves its worker, which would go on
-                raise RuntimeError("the control process of the rehearsal has ended (QS-REHEARSE-004)")
+                raise RuntimeError("the control process of the rehearsal has ended (QS-REHEARSE-005)")
             newest = max(set(_runs(place)) - runs, default=None)
             step = _step(place, newest) if newest else "reads the nodes"
             if step != shown or time.monotonic() - at >= _REPEATED_S:
