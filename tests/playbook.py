@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Sequence
 
 import ansible  # noqa: F401  # a test that plays is no test for managed hosts, whose oldest Python has no Ansible
 
@@ -36,4 +38,29 @@ def play(directory: Path, playbook: Path | str, *words: str) -> subprocess.Compl
         text=True,
         timeout=LIMIT_S,
         check=False,
+    )
+
+
+def start_play(
+    command: Sequence[str], mounts: str = "", path: str = "", unshare: Sequence[str] = ()
+) -> subprocess.Popen:
+    """Start a command that plays, in a session of its own; its output comes through one pipe.
+
+    `mounts`: shell commands before it, in a mount namespace of its own; `unshare`: that command's further options;
+    `path`: a directory that $PATH begins with.
+    """
+    if mounts:
+        command = ["unshare", "--mount", *unshare, "sh", "-c", f"{mounts} && exec {shlex.join(command)}"]
+    own = {"ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    if path:
+        own["PATH"] = f"{path}:{os.environ['PATH']}"
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **own},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )

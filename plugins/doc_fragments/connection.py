@@ -50,31 +50,31 @@ options:
           - File with the keys of O(client.sasl_kerberos_principal). By default, the tickets in the credential cache of
             the user, which C(kinit) fills.
         type: path
-      sasl_kerberos_principal:
+      sasl_kerberos_principal: &sasl_kerberos_principal
         description:
           - The tool's principal in the keytab.
         type: str
-      sasl_oauthbearer_token_endpoint_url:
+      sasl_oauthbearer_token_endpoint_url: &sasl_oauthbearer_token_endpoint_url
         description:
           - Where the tool gets an access token, by C(https) alone, as C(sasl.oauthbearer.token.endpoint.url).
         type: str
-      sasl_oauthbearer_client_id:
+      sasl_oauthbearer_client_id: &sasl_oauthbearer_client_id
         description:
           - The client's id at the token endpoint.
         type: str
-      sasl_oauthbearer_client_secret:
+      sasl_oauthbearer_client_secret: &sasl_oauthbearer_client_secret
         description:
           - The client's secret at the token endpoint.
         type: str
-      sasl_oauthbearer_scope:
+      sasl_oauthbearer_scope: &sasl_oauthbearer_scope
         description:
           - The scope that is asked for.
         type: str
-      sasl_oauthbearer_cafile:
+      sasl_oauthbearer_cafile: &sasl_oauthbearer_cafile
         description:
           - File of the CAs that signed the token endpoint's certificate. By default, the CAs that the system trusts.
         type: path
-      sasl_oauthbearer_token_file:
+      sasl_oauthbearer_token_file: &sasl_oauthbearer_token_file
         description:
           - File with an access token, instead of a token endpoint. Another program renews it. The tool reads it for
             each connection.
@@ -145,35 +145,13 @@ options:
           - File with the keys of O(controller_client.sasl_kerberos_principal). By default, the tickets in the
             credential cache of the user, which C(kinit) fills.
         type: path
-      sasl_kerberos_principal:
-        description:
-          - The tool's principal in the keytab.
-        type: str
-      sasl_oauthbearer_token_endpoint_url:
-        description:
-          - Where the tool gets an access token, by C(https) alone, as C(sasl.oauthbearer.token.endpoint.url).
-        type: str
-      sasl_oauthbearer_client_id:
-        description:
-          - The client's id at the token endpoint.
-        type: str
-      sasl_oauthbearer_client_secret:
-        description:
-          - The client's secret at the token endpoint.
-        type: str
-      sasl_oauthbearer_scope:
-        description:
-          - The scope that is asked for.
-        type: str
-      sasl_oauthbearer_cafile:
-        description:
-          - File of the CAs that signed the token endpoint's certificate. By default, the CAs that the system trusts.
-        type: path
-      sasl_oauthbearer_token_file:
-        description:
-          - File with an access token, instead of a token endpoint. Another program renews it. The tool reads it for
-            each connection.
-        type: path
+      sasl_kerberos_principal: *sasl_kerberos_principal
+      sasl_oauthbearer_token_endpoint_url: *sasl_oauthbearer_token_endpoint_url
+      sasl_oauthbearer_client_id: *sasl_oauthbearer_client_id
+      sasl_oauthbearer_client_secret: *sasl_oauthbearer_client_secret
+      sasl_oauthbearer_scope: *sasl_oauthbearer_scope
+      sasl_oauthbearer_cafile: *sasl_oauthbearer_cafile
+      sasl_oauthbearer_token_file: *sasl_oauthbearer_token_file
       ssl_cafile:
         description:
           - File of the CAs that signed the server's certificate, PEM or a trust store of Java's (JKS, PKCS12). By

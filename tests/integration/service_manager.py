@@ -18,14 +18,14 @@ import contextlib
 import json
 import os
 import pathlib
-import shlex
 import signal
 import subprocess
 import sys
 from typing import Any, Dict, Iterable
 
 from tests.integration import servers
-from tests.integration.test_reassign_playbook import ROOT, Runs
+from tests.integration.test_reassign_playbook import Runs
+from tests.playbook import start_play
 
 _PROGRAM = """#!{python}
 import json, os, pathlib, signal, subprocess, sys, time
@@ -165,21 +165,5 @@ class ManagedRuns(Runs):
         self.write()
 
     def begin(self, *options: str, **more: Any) -> subprocess.Popen:
-        playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), f"playbooks/{self.playbook}.yml"]
         mounts = "mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/lock"
-        return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", f"{mounts} && exec {shlex.join([*command, *options])}"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-                "PATH": f"{self.manager.bin}:{os.environ['PATH']}",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return start_play([*self.command(more), *options], mounts, str(self.manager.bin))

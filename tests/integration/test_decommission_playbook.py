@@ -16,13 +16,13 @@ import pathlib
 import re
 import shlex
 import subprocess
-import sys
 
 import pytest
 from kazoo.client import KazooClient
 
 from tests.integration import admin_bed, servers
 from tests.integration.test_reassign_playbook import Runs
+from tests.playbook import PROGRAM, start_play
 
 pytestmark = [
     pytest.mark.real,
@@ -77,27 +77,12 @@ class Ends(Runs):
         self.write()
 
     def begin(self, *words, **more):
-        playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), *words]
+        command = [str(PROGRAM), "-i", str(self.inventory), "-e", json.dumps(more), *words]
         mounts = (
             "mount -t tmpfs none /run && mkdir -p /run/systemd/system /run/lock && "
             f"mount --bind {shlex.quote(str(self.home / 'etc'))} /etc/systemd && mkdir -p /etc/systemd/system"
         )
-        return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", f"{mounts} && exec {shlex.join(command)}"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-                "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return start_play(command, mounts, str(self.home / "bin"))
 
     def run(self, *words, **more):
         """Run the playbook to its end; return (exit code, output)."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pathlib
-import shlex
 import socketserver
 import subprocess
 import sys
@@ -24,7 +22,8 @@ import pytest
 
 from tests.integration import admin_bed, servers
 from tests.integration.service_manager import ManagedRuns, Manager
-from tests.integration.test_reassign_playbook import ROOT, events
+from tests.integration.test_reassign_playbook import events
+from tests.playbook import start_play
 
 pytestmark = [
     pytest.mark.real,
@@ -95,25 +94,9 @@ class Contained(ManagedRuns):
         self.write()
 
     def begin(self, *options, **more):
-        playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        inner = [playbook, "-i", str(self.inventory), *self.extra(more), f"playbooks/{self.playbook}.yml", *options]
         hidden = f"mount -t tmpfs none {self.nodes} && mount -t tmpfs none /run && mkdir -p /run/lock"
-        contained = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]
-        contained.append(f"{hidden} && exec {shlex.join(inner)}")
-        return subprocess.Popen(
-            contained,
-            cwd=ROOT,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    @staticmethod
-    def extra(more):
-        return [word for name, value in more.items() for word in ("-e", f"{name}={value}")]
+        apart = ("--pid", "--fork", "--mount-proc", "--kill-child")
+        return start_play([*self.command(more), *options], hidden, unshare=apart)
 
     def play(self, playbook, **more):
         """Run another playbook, in another container; return (exit code, output)."""

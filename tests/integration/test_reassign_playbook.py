@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.integration import admin_bed, servers
 from tests.integration.test_partition_reassignment import Bed, fill, set_at
+from tests.playbook import PROGRAM, start_play
 
 pytestmark = pytest.mark.real
 
@@ -82,19 +83,12 @@ class Runs:
 
     def begin(self, *options, **more):
         """Start a run; return its process."""
-        playbook = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        command = [playbook, "-i", str(self.inventory), "-e", json.dumps(more), f"playbooks/{self.playbook}.yml"]
-        command += list(options)
-        return subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return start_play([*self.command(more), *options])
+
+    def command(self, more):
+        """Return the command that plays with these variables, without further options."""
+        given = ["-e", json.dumps(more)]
+        return [str(PROGRAM), "-i", str(self.inventory), *given, f"playbooks/{self.playbook}.yml"]
 
     def run(self, *options, **more):
         """Run to the end; return (exit code, output)."""
