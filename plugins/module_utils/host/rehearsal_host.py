@@ -107,11 +107,11 @@ def sizes(directory: str, paths: Sequence[str]) -> dict:
     for name in paths:
         path = os.path.join(directory, name)
         if os.path.isdir(path):
-            found[name] = sum(
-                os.lstat(os.path.join(above, file)).st_size
-                for above, _directories, files in os.walk(path)
-                for file in files
-            )
+            found[name] = 0
+            for above, _directories, files in os.walk(path):
+                for file in files:
+                    with contextlib.suppress(FileNotFoundError):  # Kafka deletes segments and checkpoints meanwhile
+                        found[name] += os.lstat(os.path.join(above, file)).st_size
         elif os.path.exists(path):
             found[name] = os.stat(path).st_size
     return found
