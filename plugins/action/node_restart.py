@@ -99,6 +99,8 @@ class ActionModule(QuorumshiftAction):
                 self.say(f"{shown}. To go on: run quorumshift.kafka.resume, or remove that file")
                 self.artifacts().note("event", "paused", host=self.host, **paused)
                 noted = True
+            else:
+                self.say_wait(f"{shown} ({waited_s:.0f} s)")
             limit_s = float(self.variable("restart_pause_timeout_s") or PAUSE_LIMIT_S)
             if waited_s > limit_s:
                 return {
@@ -107,7 +109,6 @@ class ActionModule(QuorumshiftAction):
                     "msg": f"{shown}, for longer than restart_pause_timeout_s, {limit_s:g} s. No further node is "
                     "stopped. To go on: run quorumshift.kafka.resume, then this command again (QS-RESTART-019)",
                 }
-            self.say_wait(f"{shown} ({waited_s:.0f} s)")
             result = self.module({**args, "pause_wait_s": STILL_S})
         if noted:
             self.artifacts().note("event", "resumed", host=self.host, waited_s=round(time.monotonic() - began, 1))

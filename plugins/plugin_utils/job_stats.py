@@ -9,6 +9,7 @@ and their texts, which may quote the cluster, hold nothing that Jinja would eval
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -89,8 +90,11 @@ def command(following: Mapping[str, Any], token: str | None) -> str | None:
 
 
 def _assigned(name: str, value: str) -> str:
-    """Return a variable as -e takes it. Ansible splits NAME=VALUE at blanks, as a shell does."""
-    return f"{name}={shlex.quote(value)}"
+    """Return a variable as -e takes it. Ansible splits NAME=VALUE at blanks and takes quotes off, but not as a shell
+    does (ansible.parsing.splitter): with quotes, backslashes or braces in the value, it is JSON."""
+    if re.search(r"""['"\\{}%]""", value):
+        return json.dumps({name: value})
+    return f"{name}={value}" if value and not re.search(r"\s", value) else f"{name}='{value}'"
 
 
 def shortest(path: str) -> str:

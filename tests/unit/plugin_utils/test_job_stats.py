@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import shlex
+
 import jinja2
 import pytest
+from ansible.parsing.splitter import parse_kv
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import job_stats
 
 NEXT = {"text": "finalize", "playbook": "migrate", "token": True, "target": None, "given": {}}
@@ -42,3 +47,15 @@ def test_passwords_are_masked():
     blocks = [{"text": "sasl_password=hunter22222 failed"}]
     made = job_stats.of_state({**RESULT, "blocks": blocks}, None)
     assert "hunter22222" not in str(made)
+
+
+def test_a_printed_command_gives_ansible_each_value_as_it_was():
+    """All values of up to three of these characters, as the shell and then Ansible read them. They see no newline."""
+    characters = "a %*'\"\\=$#{};,~"
+    for size in (0, 1, 2, 3):
+        for value in map("".join, itertools.product(characters, repeat=size)):
+            command = shlex.join(["-e", job_stats._assigned("name", value)])
+            (_option, given) = shlex.split(command)
+            read = json.loads(given) if given.startswith("{") else parse_kv(given)
+            assert read == {"name": value}, (value, command)
+    assert job_stats._assigned("topics", "*") == "topics=*"

@@ -168,7 +168,7 @@ def metadata_lines(facts: ClusterFacts, phase_now: str) -> list[str]:
         absent = [host for host, node in brokers.items() if str(node.get("node_id")) not in known]
         of_those = f", not {advice.format_names(absent)}" if absent else ""
         lines.append(f"registered in the quorum: {len(brokers) - len(absent)} of {len(brokers)} brokers{of_those}")
-    seen = []
+    seen, without = [], []
     for host, node in sorted(phase.controllers(facts).items()):
         log = node.get("metadata_log") or {}
         newest = log.get("checkpoint") or {}
@@ -176,7 +176,9 @@ def metadata_lines(facts: ClusterFacts, phase_now: str) -> list[str]:
             age = durations.format_duration(max(0, node["time"] - newest["time"]))
             seen.append(f"{host} {age} old, {sizes.format_bytes(newest['bytes'])}")
         elif "checkpoint" in log and not newest:
-            seen.append(f"{host} none yet")
+            without.append(host)
+    if without:
+        seen.append(f"{', '.join(without)} none yet")
     return lines + ([f"snapshots of the metadata log: {'; '.join(seen)}"] if seen else [])
 
 
