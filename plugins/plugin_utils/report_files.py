@@ -133,7 +133,7 @@ def copy(recorded: Recorded) -> dict | None:
 
 
 def phase_result(recorded: Recorded, path: str | None) -> dict | None:
-    """Detect the phase again from the newest facts: {phase, evidence, blocks, steps, nodes, error}."""
+    """Detect the phase again from the newest facts: {phase, at (seconds since 1970), evidence, blocks, steps, nodes, error}."""
     if path is None or path not in recorded.files:
         return None
     facts = load(recorded.files, path)
@@ -145,6 +145,7 @@ def phase_result(recorded: Recorded, path: str | None) -> dict | None:
     evidence = [{"what": item.what, "value": _value(item.value), "source": item.source} for item in detected.evidence]
     return {
         "phase": detected.phase,
+        "at": facts.get("time"),
         "evidence": evidence,
         "blocks": detected.blocks,
         "steps": detected.steps,
