@@ -133,7 +133,8 @@ def copy(recorded: Recorded) -> dict | None:
 
 
 def phase_result(recorded: Recorded, path: str | None) -> dict | None:
-    """Detect the phase again from the newest facts: {phase, at (seconds since 1970), evidence, blocks, steps, nodes, error}."""
+    """Detect the phase again from the newest facts: {phase, at, evidence, blocks, steps, nodes, error}. `at`: when they
+    were read, in seconds since 1970."""
     if path is None or path not in recorded.files:
         return None
     facts = load(recorded.files, path)
