@@ -25,7 +25,7 @@ SECONDS = {
     "test_metadata_snapshot.py": 70,
     "test_stuck_leaders.py": 68,
     "test_identity.py": 60,
-    "test_preferred_leader_election.py": 55,
+    "test_preferred_leader_election.py": 100,
     "test_partition_metadata.py": 46,
     "test_restart_batches.py": 42,
     "test_canary_producers.py": 38,

@@ -479,14 +479,16 @@ class Migrating(NamedTuple):
 
 
 @contextlib.contextmanager
-def migrating_controllers(home: pathlib.Path, zookeeper_connect: str) -> Iterator[Migrating]:
+def migrating_controllers(
+    home: pathlib.Path, zookeeper_connect: str, settings: Mapping[str, str] | None = None
+) -> Iterator[Migrating]:
     """Run two controllers in migration mode for the ZooKeeper-mode brokers under `zookeeper_connect`."""
     cluster_id = json.loads(zk_wire.read_znodes(zookeeper_connect, ["/cluster/id"])["/cluster/id"][0])["id"]
     addresses = [HostPort("127.0.0.1", free_port()) for dummy in range(2)]
     voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
     # with the default of 2 s the leader changes on a busy machine
     patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
-    keys = {**migration_keys(zookeeper_connect), **patient}
+    keys = {**migration_keys(zookeeper_connect), **patient, **(settings or {})}
     with kraft_controllers(home, addresses, keys, cluster_id) as controllers:
         yield Migrating(addresses, controllers, {**keys, **controller_keys(voters)})
 
