@@ -170,7 +170,7 @@ class ActionModule(QuorumshiftAction):
         """Fetch the job's output files into the run artifacts; a missing file is skipped."""
         for name in (*OUTPUTS, *spark_jobs.JOBS[job].BASELINE):
             here = os.path.join(where, name)
-            self._action("fetch", src=f"{output}/{name}", dest=here, flat=True)
+            self.action("fetch", src=f"{output}/{name}", dest=here, flat=True)
             if os.path.exists(here):
                 os.chmod(here, 0o600)
 
@@ -188,7 +188,7 @@ class ActionModule(QuorumshiftAction):
     def _copied(self, here: str, there: str) -> str | None:
         """Copy a file to the Spark host; return the error, None on success."""
         if not self.local:
-            result = self._action("copy", src=here, dest=there, mode="0600")
+            result = self.action("copy", src=here, dest=there, mode="0600")
             return result["msg"] if result.get("failed") else None
         try:
             with open(there, "xb", opener=_private) as out, open(here, "rb") as source:
@@ -196,21 +196,6 @@ class ActionModule(QuorumshiftAction):
         except OSError as error:
             return f"{error.filename or there}: {error.strerror}"
         return None
-
-    def _action(self, name: str, **args) -> dict:
-        """Run another action on this task's host, as the action `template` runs `copy`."""
-        task = self._task.copy()
-        task.args = args
-        action = self._shared_loader_obj.action_loader.get(
-            f"ansible.legacy.{name}",
-            task=task,
-            connection=self._connection,
-            play_context=self._play_context,
-            loader=self._loader,
-            templar=self._templar,
-            shared_loader_obj=self._shared_loader_obj,
-        )
-        return action.run(task_vars=self._with_interpreter())
 
     def _run(self, module: str, **args) -> dict:
         result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())

@@ -45,6 +45,7 @@ options:
     default: 30
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
+  - quorumshift.kafka.archive
 attributes:
   check_mode:
     support: full
@@ -119,6 +120,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
+from ansible_collections.quorumshift.kafka.plugins.module_utils.files import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.node import node
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
@@ -135,6 +137,7 @@ def main():
             "since": {"type": "int"},
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
+            **archives.ACTION_OPTIONS,
         },
         supports_check_mode=True,
     )

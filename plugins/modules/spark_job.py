@@ -43,21 +43,19 @@ options:
         the action plugin.
     type: dict
   log:
-    description: The result of M(quorumshift.kafka.metadata_snapshot). Handled by the action plugin.
+    description:
+      - The result of M(quorumshift.kafka.metadata_snapshot), with its C(archive). Handled by the action plugin.
     type: dict
-  archive:
-    description: Where that snapshot is on the control node. Handled by the action plugin.
-    type: path
   others:
     description:
-      - For each host of another voter the result of M(quorumshift.kafka.metadata_snapshot), with its archive fetched
-        into a directory of that host's name beside O(archive), or of a failure. Handled by the action plugin.
+      - For each host of another voter the result of M(quorumshift.kafka.metadata_snapshot), with its C(archive), or
+        with C(msg) why there is none. Handled by the action plugin.
     type: dict
   ensembles:
     description:
       - "For O(name=ensemble_parity): C(archives), what M(quorumshift.kafka.zk_tree_snapshot) returned in a loop over
-        hosts, fetched into directories of their names below C(directory). C(source): which of these hosts are of the
-        source. C(zxid), C(cut) and C(without_source): see the job. Handled by the action plugin."
+        hosts. C(source): which of these hosts are of the source. C(zxid), C(cut) and C(without_source): see the job.
+        Handled by the action plugin."
     type: dict
   copy_source:
     description:
@@ -213,7 +211,6 @@ OF_ACTION = {
     "gate": {"type": "str"},
     "seen": {"type": "dict"},
     "log": {"type": "dict"},
-    "archive": {"type": "path"},
     "others": {"type": "dict"},
     "copy_source": {"type": "dict"},
     "snapshots": {"type": "dict"},

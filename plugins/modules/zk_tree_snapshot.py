@@ -50,6 +50,7 @@ options:
     default: 30
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
+  - quorumshift.kafka.archive
 attributes:
   check_mode: {support: full, description: Does not write the archive.}
   diff_mode: {support: none, description: Changes no file of the server.}
@@ -115,6 +116,7 @@ def main():
             "known": {"type": "list", "elements": "dict", "default": []},
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
+            **archives.ACTION_OPTIONS,
         },
         required_if=[("state", "present", ["zxid"])],
         supports_check_mode=True,

@@ -192,6 +192,21 @@ class QuorumshiftAction(ActionBase):
         )
         return self._without_start(result) if module_start.is_not_started(result) else result
 
+    def action(self, name: str, **args: Any) -> dict:
+        """Run an action of Ansible itself on this task's host, as the action `template` runs `copy`."""
+        task = self._task.copy()
+        task.args, task.async_val = args, 0
+        action = self._shared_loader_obj.action_loader.get(
+            f"ansible.legacy.{name}",
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        return action.run(task_vars=self._with_interpreter())
+
     def _without_start(self, result: dict) -> dict:
         """Return the result of a module that did not start on its host, with the reason instead of its output."""
         interpreter = (getattr(self, "_used_interpreter", None) or "").lstrip("#!") or "/usr/bin/python3"

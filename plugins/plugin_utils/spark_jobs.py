@@ -81,7 +81,7 @@ def elsewhere(master: str | None) -> bool:
 def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     """Describe in one line why a host gave no snapshot of its log, and what to do."""
     said = message_ids.drop_full_stop(" ".join(str(taken.get("msg", "")).split()))
-    if taken.get("unreachable"):
+    if taken.get("unreachable_host"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
 
@@ -309,7 +309,7 @@ class MetadataParity(Job):
     def log(self, input_dir: str, number: int) -> dict:
         """Copy a snapshot of the metadata log to the Spark host; return its part of job.json."""
         path = f"{input_dir}/{LOG_FILE.format(number)}"
-        self.action.upload(self.own["archive"], path)
+        self.action.upload(self.own["log"]["archive"], path)
         return {"archive": path, "sha256": self.own["log"]["sha256"], "end_offset": self.own["log"]["end_offset"]}
 
     def other_logs(self, input_dir: str) -> list[dict]:
@@ -320,10 +320,9 @@ class MetadataParity(Job):
         for voter in sorted(member["id"] for member in quorum["voters"] if member["id"] != quorum["leader_id"]):
             entry, host = {"node": voter}, hosts.get(voter)
             taken = self.own["others"][host] if host else {"msg": "no host of the inventory has this node id"}
-            if taken.get("path"):
+            if taken.get("archive"):
                 path = f"{input_dir}/{OTHER_LOG_FILE.format(voter)}"
-                here = os.path.dirname(self.own["archive"])
-                self.action.upload(os.path.join(here, host, os.path.basename(taken["path"])), path)
+                self.action.upload(taken["archive"], path)
                 entry.update(archive=path, sha256=taken["sha256"], end_offset=taken["end_offset"])
             else:
                 entry["error"] = _not_taken(host, taken) if host else taken["msg"]
@@ -401,7 +400,7 @@ class EnsembleParity(Job):
         for taken in given["archives"]:
             host = taken["item"]
             there = f"{input_dir}/{host}.tar.gz"
-            self.action.upload(os.path.join(given["directory"], host, os.path.basename(taken["path"])), there)
+            self.action.upload(taken["archive"], there)
             servers.append(
                 {
                     "name": host,

@@ -14,7 +14,7 @@ import json
 import os
 import pkgutil
 import stat
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import jsonschema
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
@@ -51,17 +51,17 @@ class Job(NamedTuple):
 
     directory: str
     nonce: str
-    gate: str | None
-    phase: str | None
-    cluster_id: str
-    output: str
-    digest_key: bytes
-    fence: Dict[str, int]
-    view_options: Dict[str, Any]
-    bounds: Bounds
+    gate: str | None = None
+    phase: str | None = None
+    cluster_id: str = ""
+    output: str = ""
+    digest_key: bytes = b""
+    fence: Mapping[str, int] = {}
+    view_options: Mapping[str, Any] = {}
+    bounds: Bounds = Bounds()
     accept_unverified_copy: bool = False
-    foreign: Tuple[str, ...] = ()
-    accept_not_compared: Tuple[str, ...] = ()
+    foreign: Sequence[str] = ()
+    accept_not_compared: Sequence[str] = ()
     fingerprint: Dict[str, Any] | None = None
     store: str | None = None
 
@@ -89,23 +89,13 @@ def read(path: str) -> Dict[str, Any]:
 def checked(path: str, given: Mapping[str, Any], name: str) -> Job:
     """Return the job of this name whose job.json at `path` has this content. Raises JobError."""
     check(given, name)
-    return Job(
-        os.path.dirname(os.path.abspath(path)),
-        given["nonce"],
-        given.get("gate"),
-        given.get("phase"),
-        given["cluster_id"],
-        given["output"],
-        _digest_key(given["digest_key_file"]) if "digest_key_file" in given else b"",
-        given.get("fence") or {},
-        given["views"],
-        Bounds(**(given.get("bounds") or {})),
-        given.get("accept_unverified_copy", False),
-        tuple(given.get("foreign") or ()),
-        tuple(given.get("accept_not_compared") or ()),
-        given.get("fingerprint"),
-        given.get("store"),
-    )
+    own = {
+        "directory": os.path.dirname(os.path.abspath(path)),
+        "digest_key": _digest_key(given["digest_key_file"]) if "digest_key_file" in given else b"",
+        "view_options": given["views"],
+        "bounds": Bounds(**(given.get("bounds") or {})),
+    }
+    return Job(**own, **{name: given[name] for name in Job._fields if given.get(name) and name not in own})
 
 
 @functools.lru_cache(maxsize=None)

@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import not_compared
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
@@ -242,24 +242,26 @@ class _Run:
         try:
             log: Any = self.views.get(rules.LOG)
             if log and family(view.name) == rules.BROKER and view.name not in {*self.slow, *self.zookeeper_mode}:
-                end_offset = log.source.end_offset
-                if not self._reaches(view, end_offset):
-                    self.slow.add(view.name)  # it is waited for once
+                self.slow.update(self._behind([view.name], log.source.end_offset))  # it is waited for once
             return view.reread(keys)
         except Exception as error:
             raise jobs.ViewError(
                 f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again (QS-VERIFY-003)"
             ) from error
 
-    def _reaches(self, view: LiveView, end_offset: int) -> bool:
-        """Wait up to fence_s until a broker serves the log up to `end_offset`. Return whether it does."""
+    def _behind(self, names: Iterable[str], end_offset: int) -> Dict[str, int]:
+        """Return {broker view: offset} of those that do not serve the log up to `end_offset` within fence_s.
+
+        A broker in KRaft mode answers with the end of its image. Values that it withholds are compared by this alone.
+        """
         end = time.monotonic() + self.job.bounds.fence_s
         while True:
-            offset = view.probe().offset
-            if offset is None or offset >= end_offset:  # None: in ZooKeeper mode
-                return True
-            if time.monotonic() > end:
-                return False
+            offsets = {name: self.views[name].probe().offset for name in names}
+            # None: in ZooKeeper mode
+            behind = {name: at for name, at in offsets.items() if at is not None and at < end_offset}
+            if not behind or time.monotonic() > end:
+                return behind
+            names = behind
             time.sleep(_POLL_S)
 
     def _of_nodes(self, rows):
@@ -293,30 +295,13 @@ class _Run:
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
         end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
-        behind = self._behind(readings, end_offset)
+        short = [name for name in not_served if readings[name].state.get("offset", end_offset) < end_offset]
+        behind = self._behind(short, end_offset)
         read = readings[decides].read
         for name, why in self.apart.items():
             self.result["views"].setdefault(name, results.unread())["error"] = why
         given = decides, read, up, not_served, baselines, behind, end_offset, self.apart
         return rules.uncovered(self.job.gate, *given, self._about_baseline().get("off"))
-
-    def _behind(self, readings: Mapping[str, Reading], end_offset: int) -> Dict[str, int]:
-        """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
-
-        A broker in KRaft mode answers with the end of its image. Values that it withholds are compared by this alone.
-        """
-        offsets = {
-            name: reading.state["offset"]
-            for name, reading in readings.items()
-            if family(name) == rules.BROKER and "offset" in reading.state
-        }
-        behind = {name: offset for name, offset in offsets.items() if offset < end_offset}
-        end = time.monotonic() + self.job.bounds.fence_s
-        while behind and time.monotonic() < end:
-            time.sleep(_POLL_S)
-            again = {name: self.views[name].probe().offset or 0 for name in behind}
-            behind = {name: offset for name, offset in again.items() if offset < end_offset}
-        return behind
 
     # --- output ---
 

@@ -82,8 +82,7 @@ class Rows:
         :arg apart: whether executors do not share the driver's files.
         """
         self._storage.remove_old(_NAME.format("[0-9a-f]{16}"), _DAY_S)  # of a job that was killed
-        # Executors of a cluster come and go
-        given = source.parts(views, 0 if apart else self._spark.sparkContext.defaultParallelism, apart)
+        given = source.parts(views, self._spark.sparkContext.defaultParallelism, apart)
         # Buckets of two views are compared as a whole
         alike = {part.name: alike[part.name] for part in given if part.of == 1 and part.name in alike}
         firsts = {like: name for name, like in reversed(alike.items())}

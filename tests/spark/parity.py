@@ -195,3 +195,18 @@ class Snapshots:
         finally:
             stop.set()
             thread.join(30)
+
+
+# Facts count that an action of this process of Ansible has set, not those of a cache
+_BEGUN = """from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+class ActionModule(QuorumshiftAction):
+    def act(self, args):
+        return {"ansible_facts": args["facts"]}
+"""
+
+
+def write_begun(directory):
+    """Write the action `begun` beside a play of this directory: it sets `facts` as the begin of a run does."""
+    (directory / "action_plugins").mkdir()
+    (directory / "action_plugins" / "begun.py").write_text(_BEGUN)

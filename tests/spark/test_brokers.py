@@ -103,11 +103,20 @@ def fill(cluster):
         jobs.append((CONFIGS, *at(cluster), "--alter", *entity, "--add-config", config))
     renewer = ("--max-life-time-period", "-1", "--renewer-principal", "User:dave")
     jobs.append((TOKENS, *logged_in(cluster), "--create", *renewer))
-    kafka_tools(jobs)
+    kafka_tools(jobs[:1])
+    # A broker rejects a default of more than twice its present threads: DynamicThreadPool.validateReconfiguration
+    servers.wait_for(lambda: threads_of(client) == "2", SECONDS, "broker 1 has applied its own log.cleaner.threads")
+    kafka_tools(jobs[1:])
     done(client.create_acls([acl("plain.", kafka.ResourcePatternType.PREFIXED, "User:alice")]))
     done(client.create_acls([acl("*", kafka.ResourcePatternType.LITERAL, "User:*", kafka.AclPermissionType.DENY)]))
     info = kafka.ScramCredentialInfo(kafka.ScramMechanism.SCRAM_SHA_512, 5000)
     done(client.alter_user_scram_credentials([kafka.UserScramCredentialUpsertion("bob", info, b"secret", b"salt")]))
+
+
+def threads_of(client):
+    """Return log.cleaner.threads as broker 1 has it: from the configs that it applied (ConfigHelper)."""
+    resource = kafka.ConfigResource(kafka.ConfigResource.Type.BROKER, "1")
+    return client.describe_configs([resource])[resource].result(SECONDS)["log.cleaner.threads"].value
 
 
 def at(cluster):

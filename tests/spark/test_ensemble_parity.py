@@ -326,7 +326,7 @@ def test_damaged_archive_is_an_error(world, still):
 # --- the role ----------------------------------------------------------------------------------------------
 
 
-def by_the_role(world, name, gate, of_source=("s12",), of_hosts=None, **variables):
+def by_the_role(world, name, gate, of_source=("s12",), of_hosts=None, begins=True, **variables):
     """Run the role's comparison as the playbook does; return the process and the directory of its result."""
     here = world.home / name
     here.mkdir()
@@ -350,13 +350,9 @@ def by_the_role(world, name, gate, of_source=("s12",), of_hosts=None, **variable
     session = {"cluster_id": servers.CLUSTER_ID, "run": f"run-{name}", "phase": "zk"}
     facts = [({"quorumshift_session": session}, "localhost"), ({"quorumshift_node": {"digest_keys": {}}}, "b1")]
     tasks = [
-        {
-            "ansible.builtin.set_fact": {**values, "cacheable": True},
-            "delegate_to": host,
-            "delegate_facts": True,
-        }
-        for values, host in facts
+        {"begun": {"facts": values}, "delegate_to": host, "delegate_facts": True} for values, host in facts if begins
     ]
+    parity.write_begun(here)
     role = {"name": "quorumshift.kafka.zk_migrate", "tasks_from": "compare"}
     play = {
         "hosts": "localhost",
@@ -395,6 +391,12 @@ def test_the_role_opens_the_gate_while_clients_write(world):
     found = json.loads((output / "result.json").read_text())
     assert found["verdict"] == "pass" and found["gate"] == "before_cut" and "run-role-pass" in str(output)
     without_secrets(SimpleNamespace(output=output))
+
+
+def test_the_role_needs_a_run(world):
+    done, _output = by_the_role(world, "role-alone", "before_cut", begins=False)
+    assert done.returncode and "tasks_from: detect_phase" in done.stdout, done.stdout
+    assert "QS-RUN-018" in done.stdout and "missing required" not in done.stdout, done.stdout
 
 
 def test_the_role_keeps_the_gate_closed_without_a_source(world):

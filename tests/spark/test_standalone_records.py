@@ -164,10 +164,16 @@ def chunks_in(store):
     return found
 
 
+def wait_for_chunks(store, run, process):
+    """Wait until the first task has written its file: on two cores that others use, the cluster starts in minutes."""
+    servers.wait_for(lambda: chunks_in(store) > 0 or process.poll() is not None, 500, "the first chunks")
+    assert process.poll() is None, (run.directory / "spark.log").read_text()[-4000:]
+
+
 def test_a_killed_driver_gives_incomplete_and_the_next_run_continues(home, cluster, broker, store, baseline, alone):
     of = job(broker, store, "secured", baseline)
     with read_slowly(broker), running(home, cluster, of) as (run, process, _events):
-        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
+        wait_for_chunks(store, run, process)
         os.kill(process.pid, signal.SIGKILL)
         end = {"exit_code": process.wait(120), "seconds": 1.0}
     found = spark_submission.read_result(str(run.output), run.nonce, end)
@@ -197,7 +203,7 @@ def test_a_killed_executor_costs_time_only(home, cluster, broker, store, baselin
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as slowly:
         slowly.enter_context(read_slowly(broker))
         run, process, events = stack.enter_context(running(home, cluster, of))
-        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
+        wait_for_chunks(store, run, process)
         os.kill(cluster.executors()[0], signal.SIGKILL)
         slowly.close()
         finished(run, process)
@@ -209,7 +215,7 @@ def test_a_broker_that_restarts_meanwhile_costs_time_only(home, broker, store, b
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as slowly:
         slowly.enter_context(read_slowly(broker))
         run, process, _events = stack.enter_context(running(home, None, job(broker, store, "secured", baseline)))
-        servers.wait_for(lambda: chunks_in(store) > 0, 200, "the first chunks")
+        wait_for_chunks(store, run, process)
         broker.server.stop()
         broker.server.start()
         slowly.close()

@@ -92,7 +92,7 @@ def log_of(controller):
 
 
 def copied_by_the_role(quorum, unreachable=()):
-    """Run the role's tasks; return DescribeQuorum, the leader's result, {host: result} and where the archives are."""
+    """Run the role's tasks; return DescribeQuorum and their results."""
     seen = described(quorum)
     nodes = {f"c{controller}": {"role": "controller", "id": controller} for controller in quorum.controllers}
     here = quorum.home / f"here-{seen['high_watermark']}"
@@ -108,7 +108,6 @@ def copied_by_the_role(quorum, unreachable=()):
             hosts[host].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=servers.free_port())
     (here / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
     role = "quorumshift.kafka.verify"
-    names = ("begin_other_logs", "fetch_leaders_log", "fetch_other_logs", "archives_removed")
     result = "{{ {'leader': verify_snapshot, 'others': _verify_other_logs, 'left': _verify_left} | to_json }}"
     play = {
         "hosts": "localhost",
@@ -119,13 +118,8 @@ def copied_by_the_role(quorum, unreachable=()):
             "_verify_stands_still_s": 2,
         },
         "tasks": [
-            {
-                "ansible.builtin.set_fact": {
-                    "quorumshift_session": {"cluster_id": servers.CLUSTER_ID},
-                    "cacheable": True,
-                }
-            },
-            *({"ansible.builtin.include_role": {"name": role, "tasks_from": name, "public": True}} for name in names),
+            {"begun": {"facts": {"quorumshift_session": {"cluster_id": servers.CLUSTER_ID}}}},
+            {"ansible.builtin.include_role": {"name": role, "tasks_from": "metadata_logs", "public": True}},
             {"ansible.builtin.copy": {"dest": str(here / "result.json"), "content": result}},
         ],
     }
@@ -135,6 +129,7 @@ def copied_by_the_role(quorum, unreachable=()):
         quorumshift_state_dir="/nowhere",
         quorumshift_controller_config_file="/nowhere",
     )
+    parity.write_begun(here)
     (here / "play.json").write_text(json.dumps([play]))
     env = {
         **os.environ,
@@ -150,26 +145,26 @@ def copied_by_the_role(quorum, unreachable=()):
     assert not list(quorum.home.glob("state-*/*/metadata_snapshot/*")), "archives are left on controllers"
     results = json.loads((here / "result.json").read_text())
     left = [host for host, node in nodes.items() if node["id"] in unreachable]
-    assert results["left"] == [[host, "metadata_snapshot"] for host in left], "no host confirmed these removals"
-    return seen, results, here
+    assert [entry["host"] for entry in results["left"]] == left, "no host confirmed these removals"
+    assert all(entry["path"].endswith(f"/{servers.CLUSTER_ID}/metadata_snapshot") for entry in results["left"])
+    return seen, results
 
 
-def compared(quorum, seen, results, here):
+def compared(quorum, seen, results):
     """Run the job of the last gate on what the role copied."""
 
-    def view(result, directory):
-        archive = str(directory / pathlib.Path(result["path"]).name)
-        return {"archive": archive, "sha256": result["sha256"], "end_offset": result["end_offset"]}
+    def view(result):
+        return {name: result[name] for name in ("archive", "sha256", "end_offset")}
 
     others = [
         {
             "node": int(host[1:]),
-            **(view(snapshot, here / host) if "path" in snapshot else {"error": f"{host}: {snapshot['msg']}"}),
+            **(view(snapshot) if "archive" in snapshot else {"error": f"{host}: {snapshot['msg']}"}),
         }
         for host, snapshot in results["others"].items()
     ]
     views = {
-        "metadata_log": view(results["leader"], here),
+        "metadata_log": view(results["leader"]),
         "metadata_logs": others,
         "brokers": [{"id": 1, "address": str(quorum.broker.address)}],
     }
@@ -198,10 +193,10 @@ def test_the_logs_of_all_voters_agree_while_metadata_changes(quorum, spark):
             120,
             "topics, and a checkpoint of each voter",
         )
-        seen, results, here = copied_by_the_role(quorum)
+        seen, results = copied_by_the_role(quorum)
     assert len(results["others"]) == 2
     assert all(log["end_offset"] == seen["high_watermark"] for log in results["others"].values())
-    run, reasons, logs = compared(quorum, seen, results, here)
+    run, reasons, logs = compared(quorum, seen, results)
     of_logs = [difference for difference in run.result["differences"] if difference["relation"] == "logs"]
     assert len(logs) == 2 and not of_logs, run.story()
     assert all(log["counts"]["partition"]["match"] > 10 for log in logs), logs
@@ -215,8 +210,8 @@ def test_configs_of_client_metrics_are_read_from_brokers(quorum, spark):
     seeded.tools([["kafka.admin.ConfigCommand", "--bootstrap-server", address, *metrics]])
     mark = described(quorum)["high_watermark"]
     servers.wait_for(lambda: described(quorum)["high_watermark"] > mark + 10, 60, "the records")
-    seen, results, here = copied_by_the_role(quorum)
-    run, reasons, _logs = compared(quorum, seen, results, here)
+    seen, results = copied_by_the_role(quorum)
+    run, reasons, _logs = compared(quorum, seen, results)
     assert not reasons and not run.result["differences"], run.story()
     served = next(comparison for comparison in run.result["comparisons"] if comparison["right"] == "broker:1")
     assert served["counts"]["config"]["match"] == served["counts"]["config"]["read"] == 1
@@ -228,9 +223,9 @@ def test_a_voter_that_lags_or_cannot_be_reached_is_named(quorum, spark):
     quorum.controllers[lagging].kill()
     mark = described(quorum)["high_watermark"]
     servers.wait_for(lambda: described(quorum)["high_watermark"] > mark + 20, 60, "records without the voter")
-    seen, results, here = copied_by_the_role(quorum, unreachable=[lost])
+    seen, results = copied_by_the_role(quorum, unreachable=[lost])
     assert "short of" in results["others"][f"c{lagging}"]["msg"], results
-    run, reasons, logs = compared(quorum, seen, results, here)
+    run, reasons, logs = compared(quorum, seen, results)
     assert run.verdict == "incomplete" and not logs, run.story()
     assert any(f"the log of controller {lagging} was not compared" in reason for reason in reasons), reasons
     assert any(f"the log of controller {lost} was not compared" in reason for reason in reasons), reasons

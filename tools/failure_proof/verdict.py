@@ -38,22 +38,26 @@ class Tolerated(NamedTuple):
     why: str
 
 
+ARCHIVING = (
+    "Fetch the snapshots of the other voters",
+    "Take a snapshot of the metadata log on the quorum's leader",
+    "Archive the ZooKeeper server's snapshot of before the copy, and the log after it",
+    "Archive each server's snapshot, and the log after it",
+)
+"""Tasks that have an archive made on a host, fetch it, and remove it there."""
 TOLERATED = (
     Tolerated("stat", "Find the source server's configuration", "one source server that can be read is enough"),
     Tolerated("zk_cut_check", "Read the source server's settings", "one source server that can be read is enough"),
-    Tolerated(
-        "async_status", "Wait for the snapshots on the other voters", "the job is asked again until it has ended"
-    ),
-    Tolerated("file", "Remove the archives from the hosts", "they are removed again where the comparison ends"),
+    Tolerated("async_status", "Fetch the snapshots of the other voters", "the job is asked again until it has ended"),
+    *(Tolerated("file", task, "the archives are removed again where the comparison ends") for task in ARCHIVING),
 )
 # A voter that gives no snapshot of its log is named by the comparison, which is incomplete and closes the gate. Those
 # of the others are taken until there: archives in scratch directories, which the role removes.
 OF_ONE_VOTER = (
     "Begin a snapshot of the metadata log on each other voter",
-    "Wait for the snapshots on the other voters",
     "Fetch the snapshots of the other voters",
 )
-REMOVALS = ("Remove what Ansible keeps of the snapshots' jobs",)
+REMOVALS = ("Remove the archives from the hosts",)
 ARCHIVES = ("metadata_snapshot", "zk_tree_snapshot")
 SNAPSHOT = ("metadata_snapshot", None)
 CLOSED = ("run", "closed")
@@ -64,8 +68,7 @@ CLEAN_UPS = (
     CleanUp("file", "absent", "Remove the scratch directories", "they hold credentials and metadata in clear text"),
     CleanUp("file", "absent", "End Spark without a job", "no task gives it one, and it keeps a host's memory"),
     CleanUp("zk_cut", "healed", None, "a host that is fenced serves no client until it is healed"),
-    CleanUp("file", "absent", "Remove the archives from the hosts", "they hold credentials in clear text"),
-    CleanUp("file", "absent", "Remove what Ansible keeps of the snapshots' jobs", "it names the archives"),
+    *(CleanUp("file", "absent", task, "they hold credentials in clear text") for task in (*REMOVALS, *ARCHIVING)),
     CleanUp("broker_unregister", None, UNREGISTER, "a broker that reverted may not count for the initial copy"),
 )
 

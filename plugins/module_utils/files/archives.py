@@ -19,6 +19,12 @@ import tarfile
 import tempfile
 from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Sequence
 
+ACTION_OPTIONS = {
+    "fetch_to": {"type": "path"},
+    "begun": {"type": "dict"},
+    "needed": {"type": "bool", "default": True},
+}
+"""Options of a module that archives, which its action plugin handles."""
 _CHUNK = 1 << 20
 _LEVEL = 1  # on a metadata log of 3.9.2, level 6 takes three times as long and saves a sixth of the size
 

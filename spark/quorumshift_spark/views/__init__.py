@@ -122,7 +122,7 @@ class View(abc.ABC):
     def parts(self, at_once: int = 0) -> List[Any]:
         """Return the pieces (picklable) that separate tasks read; runs on the driver.
 
-        :arg at_once: how many tasks Spark runs at once; 0 if that is not known.
+        :arg at_once: how many tasks Spark runs at once; 0 for as many as there are parts.
         """
         return [None]
 

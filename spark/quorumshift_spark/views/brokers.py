@@ -194,14 +194,9 @@ class BrokerView(LiveView):
             if "config" in kinds:
                 yield from requester.topic_configs(self._page)
                 yield from requester.named_configs(requester.client_metrics() if wanted is None else wanted)
-            if "quota" in kinds:
-                yield requester.quotas()
-            if "scram" in kinds:
-                yield requester.scram()
-            if "acl" in kinds & set(self.kinds):
-                yield requester.acls()
-            if kinds & {"delegation_token", "token_hmac"}:
-                yield requester.delegation_tokens()
+            for kind, (of_kind, *_how) in _AT_ONCE.items():
+                if kinds & of_kind and (kind != "acl" or kind in self.kinds):
+                    yield requester.at_once(kind)
             if "feature" in kinds:
                 yield from requester.features()
         state = {
@@ -408,26 +403,15 @@ class _Requester:
             )
         return results
 
-    def quotas(self) -> Shared:
-        return self._shared("quota", requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas(), self._quotas)
+    def at_once(self, kind: str) -> Shared:
+        """Return all entities of a kind of _AT_ONCE."""
 
-    def scram(self) -> Shared:
-        return self._shared("scram", requests.DESCRIBE_SCRAM, requests.scram(), self._scram)
-
-    def acls(self) -> Shared:
-        return self._shared("acl", requests.DESCRIBE_ACLS, requests.acls(), self._acls)
-
-    def delegation_tokens(self) -> Shared:
-        return self._shared(
-            "delegation_token", requests.DESCRIBE_TOKENS, requests.delegation_tokens(), self._delegation_tokens
-        )
-
-    def _shared(self, kind: str, request: requests.Request, body: bytes, entities: Callable[[Any], Any]) -> Shared:
         def made():
             response = requests.read(request, answer)
-            return Shared([] if self._is_off(kind, request, response) else [*entities(response)])
+            return Shared([] if self._is_off(kind, request, response) else [*entities(self, response)])
 
-        answer = self._request_raw(request, body)
+        _kinds, request, body, entities = _AT_ONCE[kind]
+        answer = self._request_raw(request, body())
         if len(answer) < _SMALL:  # such as an error
             return made()
         return _ANSWERS.get((self._digests, request), answer, made)
@@ -526,6 +510,20 @@ class _Requester:
 
     def _error(self, text: str) -> ViewError:
         return ViewError(f"broker {self._id} at {self._connection.address}: {text} (QS-VERIFY-003)")
+
+
+_AT_ONCE: Dict[str, Tuple[Set[str], requests.Request, Callable[[], bytes], Callable[[_Requester, Any], Any]]] = {
+    "quota": ({"quota"}, requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas, _Requester._quotas),
+    "scram": ({"scram"}, requests.DESCRIBE_SCRAM, requests.scram, _Requester._scram),
+    "acl": ({"acl"}, requests.DESCRIBE_ACLS, requests.acls, _Requester._acls),
+    "delegation_token": (
+        {"delegation_token", "token_hmac"},
+        requests.DESCRIBE_TOKENS,
+        requests.delegation_tokens,
+        _Requester._delegation_tokens,
+    ),
+}
+"""By kind: the kinds that one answer has, the request, its body, and what makes entities of the answer."""
 
 
 class ControllerView(LiveView):

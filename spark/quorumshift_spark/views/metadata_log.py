@@ -10,6 +10,7 @@ absent one, of the record that removed it, or unknown. For what a checkpoint hol
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import os
@@ -110,6 +111,20 @@ class History:
         return max((offset for offset in offsets if offset is not None and offset >= self.begin), default=None)
 
 
+def _of_snapshot(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of MetadataLogView read once what it returns of the same snapshot."""
+
+    @functools.wraps(read)
+    def kept(view: MetadataLogView, *given: Any) -> Any:
+        past, what = view._past, (view.source, read.__name__, given)
+        if what not in past:
+            view._past = {place: found for place, found in past.items() if place[0] == view.source}
+            view._past[what] = read(view, *given)
+        return view._past[what]
+
+    return kept
+
+
 class MetadataLogView(LiveView):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
@@ -139,7 +154,7 @@ class MetadataLogView(LiveView):
         """What the readings of keys again found in newer snapshots, and no comparison sees."""
         self.between: Dict[Key, List[Entity | Absent]] = {}
         """Of the keys that were read again: what they were after records above the end of the snapshot before."""
-        self._past: Dict[Tuple[LogSource, Any], Any] = {}
+        self._past: Dict[Tuple[LogSource, str, tuple], Any] = {}
 
     def carry_files(self) -> None:
         """Tasks get the archive's bytes. One task then reads all."""
@@ -150,15 +165,14 @@ class MetadataLogView(LiveView):
         end, and decodes the partition records of its own topics."""
         leader, self._leader = self._leader, None  # tasks do not need it
         if leader and leader.content_digest() == self.content_digest():
-            with self._open(self.source._replace(directory=self._unpacked())) as (_log, extent):
+            with self._open(self._here) as (_log, extent):
                 return [Piece(self.source, extent, copy_of=leader.name)]
         if self._carries and self.source.archive:
             with open(self.source.archive, "rb") as file:
                 return [Piece(self.source._replace(content=file.read()))]
-        source = self.source._replace(directory=self._unpacked())
-        with self._open(source) as (log, extent):
+        with self._open(self._here) as (log, extent):
             count = sum(part.end - part.start for part in columns.parts(log, extent)) // _PIECE + 1
-            return [Piece(source, extent, columns.Share(number, count)) for number in range(count)]
+            return [Piece(self._here, extent, columns.Share(number, count)) for number in range(count)]
 
     def content_digest(self) -> bytes:
         """Return a hash of the records below the end offset: checkpoint and batches, byte for byte."""
@@ -225,7 +239,7 @@ class MetadataLogView(LiveView):
         topics = {form.key_of(key)[0] for kind, key in wanted if kind == "partition"}
         begin, self._last = self._last.end_offset, self.source
         newer: List[Record] = []
-        with self._open(self.source._replace(directory=self._unpacked())) as (log, extent):
+        with self._open(self._here) as (log, extent):
             unread = Unread()
             records = log_records(log, extent, TYPES - PARTITION_TYPES, unread=unread)
             image = Image.from_records(_noted(records, begin, newer))
@@ -238,59 +252,14 @@ class MetadataLogView(LiveView):
             self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
 
+    @_of_snapshot
     def history(self, since: int) -> History | None:
         """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
         each entity has it. Runs on the driver."""
-
-        def read(source):
-            with self._open(source) as (log, _extent):
-                is_newer = log.checkpoint is not None and log.checkpoint.offset > since
-            return self._read_history(source, since) if is_newer else None
-
-        return self._of_past(since, read)
-
-    def removed_topics(self, since: int) -> Dict[str, int]:
-        """Return {topic id: offset of the record that removed it} from an offset on, as far as records are known."""
-
-        def read(source):
-            with self._open(source, since) as (log, extent):
-                return Image.from_records(log_records(log, extent, _TOPICS, unread=Unread())).removed_topics
-
-        return self._of_past(("topics", since), read)
-
-    def copied(self) -> Copied | None:
-        """Return the end of the initial copy, None where its records are not there any more. Runs on the driver."""
-
-        def read(source):
-            with self._open(source, 0) as (log, extent):
-                states = log_records(log, extent, {_MIGRATION_STATE}, unread=Unread())
-                ends = [
-                    state for state in states if state.fields["zkMigrationState"] == 1 and not state.from_checkpoint
-                ]
-            return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
-
-        return self._of_past("copy", read)
-
-    def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
-
-        def read(source):
-            with self._open(source, offset) as (log, extent):
-                batches = segment_batches(log, extent.end_offset, check_crc=False)
-                return next(
-                    (batch.epoch for batch, _path in batches if batch.base_offset <= offset <= batch.last_offset), None
-                )
-
-        return self._of_past(("epoch", offset), read)
-
-    def _of_past(self, what, read):
-        if (self.source, what) not in self._past:
-            self._past = {place: found for place, found in self._past.items() if place[0] == self.source}
-            self._past[self.source, what] = read(self.source._replace(directory=self._unpacked()))
-        return self._past[self.source, what]
-
-    def _read_history(self, source, since):
-        with self._open(source, since) as (log, extent):
+        with self._open(self._here) as (log, _extent):
+            if log.checkpoint is None or log.checkpoint.offset <= since:
+                return None
+        with self._open(self._here, since) as (log, extent):
             image = Image.from_records(log_records(log, extent, TYPES - PARTITION_TYPES, unread=Unread()))
             parts = columns.parts(log, extent)
             rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part, unread=Unread())]
@@ -307,6 +276,32 @@ class MetadataLogView(LiveView):
                 changed[key] = max(entity.at["offset"], changed.get(key, begin))
         partitions = partitions.select(["topic_id", "partition", "offset_max"]).rename_columns(_CHANGES)
         return History(begin, changed, partitions, image.removed_topics)
+
+    @_of_snapshot
+    def removed_topics(self, since: int) -> Dict[str, int]:
+        """Return {topic id: offset of the record that removed it} from an offset on, as far as records are known."""
+        with self._open(self._here, since) as (log, extent):
+            return Image.from_records(log_records(log, extent, _TOPICS, unread=Unread())).removed_topics
+
+    @_of_snapshot
+    def copied(self) -> Copied | None:
+        """Return the end of the initial copy, None where its records are not there any more. Runs on the driver."""
+        with self._open(self._here, 0) as (log, extent):
+            states = log_records(log, extent, {_MIGRATION_STATE}, unread=Unread())
+            ends = [state for state in states if state.fields["zkMigrationState"] == 1 and not state.from_checkpoint]
+        return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
+
+    @_of_snapshot
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
+        with self._open(self._here, offset) as (log, extent):
+            batches = segment_batches(log, extent.end_offset, check_crc=False)
+            found = (batch.epoch for batch, _path in batches if batch.base_offset <= offset <= batch.last_offset)
+            return next(found, None)
+
+    @property
+    def _here(self) -> LogSource:
+        return self.source._replace(directory=self._unpacked())
 
     @contextlib.contextmanager
     def _open(self, source, since=None, extent=None) -> Iterator[Tuple[OpenLog, Extent]]:

@@ -44,15 +44,15 @@ _SRVR_S = 2.0
 
 
 class Part(NamedTuple):
-    """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls`, `rest`, or
-    `unknown`, the paths of all znodes.
+    """What a task reads: the topics with names in [low, high) (None: no bound), and the `others`, of _READERS or
+    _UNKNOWN.
 
-    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function},
-    `controller`: see the function, both before any part is read.
+    `of`: how many tasks there are, which share the rate: on however many executors, no more of them read at once.
+    `deletions`: {path: see the function}, `controller`: see the function, both before any part is read.
     """
 
-    what: str
     of: int
+    others: Tuple[str, ...] = ()
     low: str | None = None
     high: str | None = None
     deletions: Mapping[str, int] = {}
@@ -113,18 +113,17 @@ class ZooKeeperView(LiveView):
             )
 
     def parts(self, at_once: int = 0) -> List[Part]:
-        """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
+        """Return the parts, one for each task that Spark runs at once. Topics are split by ranges of names: a topic
+        created later is in exactly one of them."""
         with self._session() as reader:
             parents = {path: deletions(stat) for path, stat in reader.stat_many(_parents(reader)) if stat}
             owner = controller(reader.get_many([znodes.CONTROLLER, znodes.MIGRATION]))
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
-        bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
-        others = [what for what in (*_PARTS, *([_UNKNOWN] if self._foreign else [])) if what != "topics"]
-        count = len(bounds) - 1 + len(others)
-        count = min(count, at_once or count)  # how many share the rate
-        topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
-        topics[0] = topics[0]._replace(deletions=parents, controller=owner)
-        return [*topics, *(Part(what, count) for what in others)]
+        count = min(len(names) // TOPICS_A_PART + 1, at_once or len(names) + 1)
+        bounds = [None, *(names[len(names) * number // count] for number in range(1, count)), None]
+        others = (*_READERS, *([_UNKNOWN] if self._foreign else []))
+        of_tasks = [Part(count, others[number::count], *bounds[number : number + 2]) for number in range(count)]
+        return [of_tasks[0]._replace(deletions=parents, controller=owner), *of_tasks[1:]]
 
     def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
         problems: List[Problem] = []
@@ -132,12 +131,15 @@ class ZooKeeperView(LiveView):
         notes = Notes() if self._foreign else None
         with self._session(part.of) as reader:
             zxid = reader.zxid()
-            if part.what == _UNKNOWN:
-                _note_unknown(reader, notes)
-            for nodes in _PARTS.get(part.what, _nothing)(reader, part):
-                if part.what == "acls":  # each read before its children, see `Part`
-                    parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
+            for nodes in _topics(reader, part):
                 yield from self._znodes.read(nodes, problems, notes)
+            for what in part.others:
+                if what == _UNKNOWN:
+                    _note_unknown(reader, notes)
+                for nodes in _READERS[what](reader) if what in _READERS else ():
+                    if what == _ACLS:  # each read before its children, see `Part`
+                        parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
+                    yield from self._znodes.read(nodes, problems, notes)
         state = {"zxid": zxid, "deletions": parents, "pace": reader.pace.facts, **_noted(notes, problems)}
         yield Statement({**state, "controller": part.controller} if part.controller else state, problems)
 
@@ -380,29 +382,25 @@ def _topics(reader, part):
         yield [*topics, *reader.get_many(states)]
 
 
-def _configs(reader, part):
+def _configs(reader):
     entities = _below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
     yield reader.get_many([*entities, *_below(reader, [f"{user}/clients" for user in users])])
 
 
-def _acls(reader, part):
+def _acls(reader):
     # Resource names may hold slashes: read the complete subtree
     for store in znodes.ACL_STORES.values():
         yield list(reader.tree(store))
 
 
-def _rest(reader, part):
+def _rest(reader):
     yield reader.get_many([znodes.PRODUCER_ID_BLOCK, znodes.FEATURE])
     yield reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
 
 
-def _nothing(reader, part):
-    return ()
-
-
-_PARTS = {"topics": _topics, "configs": _configs, "acls": _acls, "rest": _rest}
-_UNKNOWN = "unknown"
+_ACLS, _UNKNOWN = "acls", "unknown"  # the latter: the paths of all znodes
+_READERS = {"configs": _configs, _ACLS: _acls, "rest": _rest}
 
 
 def _note_unknown(reader, notes):

@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline,
 from quorumshift_spark import job as jobs
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
-ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}, "archive": ""}
+ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}}
 
 
 def result(verdict, **more):
@@ -310,18 +310,19 @@ def test_a_gate_that_needs_the_metadata_log_does_not_do_without(spark):
 
 def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
     (tmp_path / "c2").mkdir()
-    for path in (tmp_path / "7.tar.gz", tmp_path / "c2" / "7.tar.gz"):
+    paths = [tmp_path / "7.tar.gz", tmp_path / "c2" / "7.tar.gz"]
+    for path in paths:
         path.write_bytes(b"log")
     voters = [{"id": number} for number in (101, 102, 103, 104, 105)]
     nodes = {f"c{number}": {"role": "controller", "id": 100 + number} for number in (1, 2, 3, 4)}
     seen = {**SEEN, "quorum": {"leader_id": 101, "voters": voters}, "nodes": nodes}
-    taken = {"path": "/state/7.tar.gz", "sha256": "ab", "end_offset": 7}
-    others = {"c2": taken, "c3": {"unreachable": True, "msg": "Task failed: no\nroute.\n"}, "c4": {"finished": 0}}
+    leaders, other = ({"archive": str(path), "sha256": "ab", "end_offset": 7} for path in paths)
+    lost = {"unreachable_host": True, "msg": "Task failed: no\nroute.\n"}
+    others = {"c2": other, "c3": lost, "c4": {"finished": 0}}
     given = {
         "gate": "before_kraft",
         "seen": seen,
-        "log": taken,
-        "archive": str(tmp_path / "7.tar.gz"),
+        "log": leaders,
         "others": others,
     }
     spark.facts("c1", quorumshift_node={"node_id": 101, "log_dirs": [], "address": "c1:9093"})
@@ -367,15 +368,12 @@ def test_a_job_that_wants_a_newer_log_can_be_continued(spark):
 
 
 def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):
-    for host in ("s1", "z1"):
-        (tmp_path / host).mkdir()
-        (tmp_path / host / "1f.tar.gz").write_bytes(b"archive")
+    (tmp_path / "1f.tar.gz").write_bytes(b"archive")
     spark.variables["quorumshift_zookeeper_connect"] = "z1:2181,z2:2181/prod/kafka"
-    taken = {"path": "/state/1f.tar.gz", "sha256": "a" * 64, "snapshot": 0x1F, "zxid": 0x99}
+    taken = {"archive": str(tmp_path / "1f.tar.gz"), "sha256": "a" * 64, "snapshot": 0x1F, "zxid": 0x99}
     given = {
         "source": ["s1"],
         "archives": [{"item": "s1", **taken}, {"item": "z1", **taken, "zxid": 0xA0}],
-        "directory": str(tmp_path),
         "zxid": 0xA0,
         "cut": ["153"],  # 0x99, as a template gives it up to ansible-core 2.18
         "without_source": False,
@@ -426,7 +424,7 @@ def test_report_and_tables_are_fetched_from_another_spark_host(tmp_path):
         with open(dest, "x", encoding="ascii"):
             pass
 
-    action._action = fetch
+    action.action = fetch
     action._fetch("metadata_parity", "/there/output", str(tmp_path))
     fetched = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert {"result.json", "report.html", "differences.csv", "differences.parquet"} <= set(fetched)

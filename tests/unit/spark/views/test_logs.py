@@ -739,12 +739,15 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
     assert {"/brokers/topics", "/config/topics", "/config/users", "/kafka-acl/Topic"} <= set(counted)
 
 
-@pytest.mark.parametrize(("at_once", "shared"), [(2, 2), (100, None), (0, None)])
-def test_the_parts_that_are_read_at_once_share_the_rate(view, monkeypatch, at_once, shared):
-    """Not all parts: many topics would make each of them slower."""
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100, 0])
+def test_no_more_tasks_than_share_the_rate_read(view, monkeypatch, at_once):
+    """A bound for any number of executors: each task takes its share of the rate, and all that is read is in one."""
     monkeypatch.setattr(zookeeper, "TOPICS_A_PART", 1)
     parts = view.parts(at_once)
-    assert len(parts) > 2 and {part.of for part in parts} == {shared or len(parts)}
+    topics = len(dict(view.at.children_many(["/brokers/topics"]))["/brokers/topics"])
+    assert len(parts) == min(at_once or topics + 1, topics + 1) and {part.of for part in parts} == {len(parts)}
+    assert sorted(what for part in parts for what in part.others) == ["acls", "configs", "rest"]
+    assert [part.low for part in parts] == [None, *(part.high for part in parts[:-1])] and parts[-1].high is None
 
 
 def test_reread_returns_entities_and_absences(view, tree):
