@@ -81,8 +81,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import zk_writing
 
-UNCHANGED = "The source was not changed. (QS-ZKMOVE-020)"
-
 
 def main():
     """Mark, or take the mark off."""
@@ -108,7 +106,8 @@ def run(module):
         own_id = znodes.cluster_id(destination.get(source_mark.CLUSTER_ID)[0])
     if module.params["cluster_id"] and own_id != module.params["cluster_id"]:
         module.fail_json(
-            msg=f"/cluster/id is {own_id} on the destination, and the brokers have {given['cluster_id']}. {UNCHANGED}"
+            msg=f"/cluster/id is {own_id} on the destination, and the brokers have {given['cluster_id']}. "
+            "The source was not changed. (QS-ZKMOVE-020)"
         )
     with zookeeper.connect(
         given["source_connect"], connections.timeout, **connections.zookeeper_client.kazoo()
@@ -116,7 +115,9 @@ def run(module):
         try:
             return {"marked": mark, "unmarked": unmark}[given["state"]](module, client, own_id)
         except zk_writing.WriteError as error:
-            module.fail_json(msg=f"{error}. What was changed before is in {source_mark.PATH} of the source. Run again.")
+            module.fail_json(
+                msg=f"{error}. What was there before is in {source_mark.PATH}, if it exists. Run again. (QS-ZKMOVE-020)"
+            )
 
 
 def require_servers(module, source):
@@ -130,13 +131,13 @@ def require_servers(module, source):
     if modes != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
             msg=f"the destination is no ensemble of its own with one leader: its servers are {', '.join(modes)}. End "
-            f"the move first with quorumshift.kafka.zk_migrate. {UNCHANGED}"
+            "the move first with quorumshift.kafka.zk_migrate. The source was not changed. (QS-ZKMOVE-020)"
         )
     for finding in ensemble_move.foreign_servers(zk_servers.collect_creators(servers, security, timeout), ids):
-        module.fail_json(msg=f"{sentences(finding.seen, finding.do)}. {UNCHANGED}")
+        module.fail_json(msg=f"{sentences(finding.seen, finding.do)}. The source was not changed. (QS-ZKMOVE-020)")
     why = source_mark.check_own_servers(zk_servers.collect_creators(source.servers, security, timeout), ids)
     if why:
-        module.fail_json(msg=f"{why}. Correct zk_migrate_source_connect. {UNCHANGED}")
+        module.fail_json(msg=f"{why}. Correct zk_migrate_source_connect. The source was not changed. (QS-ZKMOVE-020)")
 
 
 class Source(zk_writing.Writer):
@@ -149,11 +150,15 @@ class Source(zk_writing.Writer):
     def compare(self):
         creator = zk_sessions.creator_id(self._client.client_id[0])
         if creator in [int(number) for number in self._module.params["destination_servers"]]:
-            raise zk_writing.WriteError(f"the session is of server {creator}, which is one of the destination")
+            raise zk_writing.WriteError(
+                f"the session is of server {creator}, which is one of the destination (QS-ZKMOVE-020)"
+            )
         shown = znodes.cluster_id(self._client.get(source_mark.CLUSTER_ID)[0])
         mark_ = read_mark(self._module, self._client)
         if shown != self._cluster_id and (mark_ is None or mark_.cluster_id != self._cluster_id):
-            raise zk_writing.WriteError(f"/cluster/id is {shown} there, and {self._cluster_id} on the destination")
+            raise zk_writing.WriteError(
+                f"/cluster/id is {shown} there, and {self._cluster_id} on the destination (QS-ZKMOVE-020)"
+            )
         self._session = self._client.client_id
 
 
@@ -164,7 +169,7 @@ def read_mark(module, client):
     try:
         return source_mark.parse_mark(client.get(source_mark.PATH)[0])
     except source_mark.MarkError as error:
-        module.fail_json(msg=f"{error}. {UNCHANGED}")
+        module.fail_json(msg=f"{error}. The source was not changed. (QS-ZKMOVE-020)")
 
 
 def read_acl(client, path):
@@ -187,7 +192,7 @@ def mark(module, client, own_id):
     if not source_mark.can_be_given_back(wanted_acl):
         module.fail_json(
             msg=f"no account may change the ACL of {source_mark.BROKER_IDS} on the source, so it could not be given "
-            f"back. {UNCHANGED}"
+            f"back. The source was not changed. (QS-ZKMOVE-020)"
         )
     result = {
         "changed": before != kept or acl != wanted_acl or data != wanted_data,
@@ -262,7 +267,7 @@ def await_unused(module, client):
         if not there:
             return
         if time.monotonic() >= deadline or module.check_mode:
-            module.fail_json(msg=f"{explain_registered(there)}")
+            module.fail_json(msg=explain_registered(there))
         time.sleep(0.5)
 
 
@@ -270,7 +275,8 @@ def explain_registered(there):
     """Return that brokers are registered on the source."""
     return (
         f"brokers {format_names(sorted(there))} are registered on the source: their sessions have not ended there, or "
-        f"they use the old connect string. Give them the destination's, restart them, and run again. {UNCHANGED}"
+        "they use the old connect string. Give them the destination's, restart them, and run again. The source was "
+        "not changed. (QS-ZKMOVE-020)"
     )
 
 

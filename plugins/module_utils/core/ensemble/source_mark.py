@@ -74,11 +74,13 @@ def parse_mark(data: bytes) -> Mark:
     try:
         values: Mapping[str, Any] = json.loads(data)
         if values["version"] != VERSION:
-            raise MarkError(f"{PATH} has version {values['version']}, and {VERSION} is known")
+            raise MarkError(f"{PATH} has version {values['version']}, and {VERSION} is known (QS-ZKMOVE-020)")
         acl = [Acl(int(perms), str(scheme), str(name)) for perms, scheme, name in values["acl"]]
         return Mark(str(values["cluster_id"]), str(values["to"]), str(values["data"]), acl)
     except (ValueError, KeyError, TypeError) as error:
-        raise error if isinstance(error, MarkError) else MarkError(f"{PATH} is no mark: {error}") from error
+        raise (
+            error if isinstance(error, MarkError) else MarkError(f"{PATH} is no mark: {error} (QS-ZKMOVE-020)")
+        ) from error
 
 
 def check_own_servers(creators: Mapping[str, int | None], ids: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import cut_rehearsal, ensemble_cut
@@ -30,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire
 try:
     from confluent_kafka import Producer
 except ImportError:  # ProbeModule says so
-    Producer = None
+    Producer = None  # type: ignore[assignment,misc,unused-ignore]
 
 PAUSE_S, ASK_S, MESSAGE_S = 0.1, 1.0, 0.02
 READY_S, FETCH_S = 20.0, 60.0
@@ -97,7 +98,7 @@ def begin(watch: Watch) -> str:
             with contextlib.suppress(OSError), open(os.path.join(directory, FAILED), encoding="utf-8") as stream:
                 why = stream.read()
             shutil.rmtree(directory, ignore_errors=True)  # the process ends when its directory is gone
-            raise OSError(f"brokers and ZooKeeper servers cannot be watched: {why}")
+            raise OSError(f"brokers and ZooKeeper servers cannot be watched: {why} (QS-ZKMOVE-019)")
         time.sleep(0.05)
     return directory
 
@@ -113,7 +114,7 @@ def end(directory: str, bound_s: float) -> dict:
     deadline = time.monotonic() + bound_s + ASK_S + 10
     while not os.path.exists(path):
         if time.monotonic() > deadline:
-            raise OSError(f"the watch in {directory} gave no result within {bound_s:.0f} s")
+            raise OSError(f"the watch in {directory} gave no result within {bound_s:.0f} s (QS-ZKMOVE-019)")
         time.sleep(0.05)
     with open(path, encoding="utf-8") as stream:
         result = json.load(stream)
@@ -130,13 +131,13 @@ def _work(directory: str, watch: Watch) -> None:
         return
     work: List[Callable[[], None]] = []
     for server in watch.servers:
-        work.append(lambda server=server: _watch_server(seen, server, watch.context))
+        work.append(partial(_watch_server, seen, server, watch.context))
     most = sorted(watch.brokers, key=lambda number: -len(found.get(number, ())))[: latency.MOST]
     for address, led in ((watch.brokers[number], found.get(number, [])) for number in most):
         seen.answers[address] = []
-        work.append(lambda address=address, led=led: _watch_broker(seen, address, led, connections))
+        work.append(partial(_watch_broker, seen, address, led, connections))
     if watch.topic:
-        work.append(lambda: _produce(seen, watch.topic, connections))
+        work.append(partial(_produce, seen, watch.topic, connections))
     threads = [threading.Thread(target=part, daemon=True) for part in work]
     for thread in threads:
         thread.start()
