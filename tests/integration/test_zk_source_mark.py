@@ -97,7 +97,7 @@ def test_a_broker_with_the_old_connect_string_ends():
         # A broker of this cluster, and one with empty directories
         with pytest.raises(RuntimeError, match="exited with"):
             broker.start()
-        assert broker.printed("InconsistentClusterIdException") and broker.printed(marked["shown_id"]), broker.tail()
+        assert broker.printed("Invalid cluster.id in") and broker.printed(marked["shown_id"]), broker.tail()
         empty = servers.zk_broker(home, 2, f"{source.connect}{CHROOT}")
         with pytest.raises(RuntimeError, match="exited with"):
             stack.enter_context(empty)
