@@ -4,9 +4,9 @@
 """The mark on Kafka's old data at the source of a move, so that an old connect string finds no plausible cluster. Pure.
 
 A broker compares /cluster/id with its meta.properties before it does anything (KafkaServer.startup since Kafka 2.4,
-InconsistentClusterIdException; MetaPropertiesEnsemble.verify since 3.7). With another id there it ends, and names it. A broker with empty
-directories has nothing to compare, and would begin a cluster on the old data: it fails where it creates its znode below
-/brokers/ids, since the ACL lacks that right. Both are given back by what the mark has.
+InconsistentClusterIdException; MetaPropertiesEnsemble.verify since 3.7). With another id there it ends, and names it. A
+broker with empty directories has nothing to compare, and would begin a cluster on the old data: it fails where it
+creates its znode below /brokers/ids, since the ACL lacks that right. Both are given back by what the mark has.
 """
 
 from __future__ import annotations
