@@ -21,6 +21,7 @@ ORDERS = {
     "cut": ("cut", (ensemble_cut.CUT,)),
     "promoted": ("promote", (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED)),
     "open": ("all", (ensemble_cut.PROMOTED,)),
+    "rehearsed": ("heal", (ensemble_cut.HEALED,)),
 }
 
 
@@ -36,7 +37,7 @@ class ActionModule(QuorumshiftAction):
         return result
 
     def advice_if_unreachable(self):
-        if self._task.args.get("state") != "read":
+        if self._task.args.get("state") not in ("read", "located"):
             return ""
         dead = ",".join([*self.dead_destination_hosts(), self.host])
         return f"Fix that and run again. If it is dead and the others are a majority: -e zk_migrate_dead_hosts={dead}"
@@ -45,6 +46,8 @@ class ActionModule(QuorumshiftAction):
         """Write the order, wait until the worker has carried it out, and return its record."""
         name, good = ORDERS[args["state"]]
         order = {"id": args["id"], "name": name}
+        if name == "heal":
+            order["reason"] = "the rehearsal ends"
         if name == "promote":
             order.update(zxids=args["zxids"], first=args["first"], first_s=float(args.get("first_s") or 0))
         seconds = float(args.get("timeout_s") or 10)
@@ -71,7 +74,7 @@ class ActionModule(QuorumshiftAction):
 
     def done(self, args, result):
         cut = result.get("cut") or {}
-        if args["state"] != "read" and result.get("changed"):
+        if args["state"] not in ("read", "located") and result.get("changed"):
             self.artifacts().note("event", f"zk_cut {args['state']}", host=self.host, cut=cut)
         if cut.get("reason") and args["state"] in ("healed", "open"):
             self.say(f"{self.host}: {cut['reason']}")

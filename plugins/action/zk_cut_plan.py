@@ -19,5 +19,5 @@ class ActionModule(QuorumshiftAction):
             f"{result['deadline_s']:.1f} s. {result['sessions']} sessions, the shortest timeout "
             f"{result['timeout_ms']} ms; {result['znodes']} znodes"
         )
-        kept = {key: value for key, value in result.items() if key not in ("changed", "invocation")}
+        kept = {key: value for key, value in result.items() if key not in ("changed", "invocation", "owned")}
         self.artifacts().note("event", "zk_cut planned", **kept)

@@ -25,6 +25,8 @@ description:
     C(ip) keeps the server's answers on this host, also where something loads the filter table anew. Missing ones
     are made again. Where both were gone, the server is stopped, and the host is suspended.
   - O(state=healed) undoes cut and fence on a host that was not promoted.
+  - O(state=rehearsed) does the same at the end of a cut that was begun with O(rehearsed=true), by an order as
+    O(state=promoted) would be. O(state=observing) then waits until the server is an observer of the source again.
   - O(state=resumed) goes on with a promotion that all hosts accepted, for example after a reboot.
   - O(state=suspended) keeps a promotion from going on, so that it opens no client port. O(state=taken_back) then undoes
     it, if Kafka wrote nothing to the server. It moves the server's data away, because they are of an ensemble of its
@@ -36,6 +38,7 @@ description:
     all that is left of a cut.
   - O(state=added) makes an empty server a voter of an ensemble that was promoted without it, and waits until it
     follows.
+  - O(state=located) returns what O(state=read) does, and changes nothing at all.
   - O(state=read) changes nothing but firewall rules for addresses of no host, which it removes at once. It proves so
     that the real ones can be made.
 options:
@@ -43,8 +46,8 @@ options:
     description: What to do.
     type: str
     required: true
-    choices: [read, begun, cut, promoted, open, verified, healed, resumed, suspended, taken_back, reserved,
-      cleaned, added]
+    choices: [read, located, begun, cut, promoted, open, verified, healed, rehearsed, observing, resumed, suspended,
+      taken_back, reserved, cleaned, added]
   id:
     description: The id of this cut. Orders with another id are ignored.
     type: str
@@ -102,6 +105,10 @@ options:
       down, and then the others elect without it.
     type: float
     default: 60
+  rehearsed:
+    description: With O(state=begun), whether this cut is a rehearsal. The host then refuses to be promoted.
+    type: bool
+    default: false
   dead:
     description: The id of each destination host that the operator named dead, by host. O(state=read) returns which of
       their addresses answer. O(state=begun) notes that the promotion goes without them. O(state=taken_back) notes those
@@ -175,7 +182,7 @@ server:
     are addresses of this server), C(ids) (of O(destination_servers), whose addresses are of this host), C(answering)
     (addresses of hosts in O(dead) that accept a connection from this host).
   type: dict
-  returned: with O(state=read)
+  returned: with O(state=read) and O(state=located)
 moved:
   description: Where the server's data was moved; empty if there was none.
   type: str
@@ -188,10 +195,11 @@ problems:
   description: What prevents a cut on this host, each with its remedy.
   type: list
   elements: list
-  returned: with O(state=read)
+  returned: with O(state=read) and O(state=located)
 """
 
 import re
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
@@ -252,6 +260,7 @@ def main():
             "zxids": {"type": "dict", "default": {}},
             "first": {"type": "list", "elements": "str", "default": []},
             "first_s": {"type": "float", "default": 60},
+            "rehearsed": {"type": "bool", "default": False},
             "dead": {"type": "dict", "default": {}},
             "source_snapshots": {"type": "list", "elements": "dict", "default": []},
             "one_promoted": {"type": "bool", "default": False},
@@ -263,7 +272,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    if module.check_mode and given["state"] != "read":
+    if module.check_mode and given["state"] not in ("read", "located"):
         module.exit_json(changed=True, cut={})
     try:
         module.exit_json(**WORK[given["state"]](given))
@@ -299,7 +308,12 @@ def read_dead(given):
     }
 
 
-def read(given):
+def located(given):
+    """Return the host's state, and what prevents a cut as far as that is known without any change."""
+    return read(given, tries_rules=False)
+
+
+def read(given, tries_rules=True):
     """Return the host's state, and what prevents a cut."""
     cut_seen, values = {**read_known(given), **read_dead(given)}, own_zk_server.read_values(given["config_file"])
     members = steps.read_members(given["config_file"])
@@ -346,7 +360,7 @@ def read(given):
         if why:
             seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
             problems.append([seen_there, "start destination servers with systemd"])
-        else:
+        elif tries_rules:
             prepared = steps.prepare(given)
             rules = [ensemble_cut.Rule(*rule) for rule in (*prepared["fence"], *prepared["cut"])]
             why = firewall.explain_no_rules(rules)
@@ -378,6 +392,22 @@ def healed(given):
     before = read_known(given)
     steps.carry_out(given, cut_host.heal)
     return {"changed": bool(before["rules"]), "cut": read_known(given)}
+
+
+def observing(given):
+    """Wait until the server is an observer again after a rehearsed cut."""
+    deadline = time.monotonic() + given["timeout_s"]
+    while True:
+        found = read_known(given)
+        if any(step["name"] == cut_host.OBSERVES for step in found.get("steps") or ()) and not found["rules"]:
+            return {"changed": False, "cut": found}
+        if time.monotonic() >= deadline:
+            raise cut_host.CutError(
+                f"{given['host']} is no observer {given['timeout_s']:.0f} s after its rehearsed cut was healed: it "
+                f"serves as {own_zk_server.read_mode(own_zk_server.read_values(given['config_file'])) or 'nothing'}, "
+                f"and has {found['rules']} rules of the cut. See its server's log (QS-ZKMOVE-014)"
+            )
+        time.sleep(cut_host.POLL_S)
 
 
 def resumed(given):
@@ -436,12 +466,15 @@ def added(given):
 
 WORK = {
     "read": read,
+    "located": located,
     "begun": begun,
     "cut": reject_order,
     "promoted": reject_order,
     "open": reject_order,
     "verified": verified,
     "healed": healed,
+    "rehearsed": reject_order,
+    "observing": observing,
     "resumed": resumed,
     "suspended": suspended,
     "taken_back": taken_back,

@@ -138,7 +138,11 @@ owners_zxid:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut, kafka_writes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import (
+    ensemble_cut,
+    kafka_writes,
+    source_mark,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import zk_files, zk_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.argument_specs import (
@@ -294,6 +298,7 @@ def check_not_written(module):
     # the ends of sessions are expected, so no owners are needed
     transactions = zk_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
     found = [write for write in kafka_writes.writes(transactions, chroot, {}) if not write.ends_session]
+    found = kafka_writes.without_mark(found, f"{chroot}{source_mark.PATH}")
     if found:
         module.fail_json(
             msg=f"a client wrote to the source after the promotion: {kafka_writes.format_write(found[0])}, and "

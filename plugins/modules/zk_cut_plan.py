@@ -96,6 +96,10 @@ znodes:
   description: How many znodes the tree has.
   type: int
   returned: success
+owned:
+  description: The session of each of Kafka's ephemeral znodes that is known, by path.
+  type: dict
+  returned: success
 brokers:
   description: The brokers' listeners, which are watched during the cut.
   type: list
@@ -165,7 +169,8 @@ def plan_cut(module):
     found = ensemble_cut.check_ready(given["hosts"], status, await_caught_up(module, context, status))
     found += list(ensemble_cut.source_clients(cons, addresses(brokers)))
     ids = {int(number) for number in given["destination_servers"]}
-    found += list(ensemble_cut.foreign_sessions(read_sessions(module), ids))
+    owned = read_sessions(module)
+    found += list(ensemble_cut.foreign_sessions(owned, ids))
     destination = parse_zookeeper_connect(given["destination_connect"])
     creators = zk_servers.collect_creators(destination.servers, security, given["timeout"])
     found += list(ensemble_move.foreign_servers(creators, ids))
@@ -196,6 +201,7 @@ def plan_cut(module):
         "sessions": len(timeouts),
         "znodes": znodes,
         "brokers": brokers,
+        "owned": owned,
         "reader": given["readers"][0] if given["readers"] else "",
         "notes": notes,
     }

@@ -18,7 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.cu
 
 from tools.cut_simulation.world import OBSERVER, Host, Process, Unreachable, World
 
-MIGRATE, ROLLBACK = "zk_migrate", "zk_rollback"
+MIGRATE, ROLLBACK, REHEARSE = "zk_migrate", "zk_rollback", "zk_migrate_rehearse"
 DEADLINE_S, CHECK_MARGIN_S = 9.0, 2.0
 PROMOTIONS = (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED)
 
@@ -102,8 +102,9 @@ class Run:
         self.result: dict | None = None
         command, _space, accepted = command.partition(" ")
         self.accepted_zxid = int(accepted or 0)
+        self.rehearses = command == REHEARSE
         self.cut_zxid = self.verified_zxid = 0
-        steps = self.migrate() if command == MIGRATE else self.roll_back()
+        steps = self.roll_back() if command == ROLLBACK else self.migrate()
         world.special = {**world.special, "everywhere": lambda _w, p, programs: network.everywhere(p, programs)}
         without = f" without {self.dead}" if self.dead else ""
         self.process = world.spawn(self._steps(steps), None, "run", None, f"{name} {command}{without}")
@@ -167,6 +168,8 @@ class Run:
     def migrate(self) -> Any:
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.FORWARD)
+        if decision.standing != ensemble_move.JOIN and self.rehearses:
+            raise Ended("there is no cut to rehearse any more")
         if decision.standing != ensemble_move.JOIN and decision.resume:
             hosts, promoted = self.hosts(decision.resume), decision.one_promoted
             self.require((yield from self.everywhere(lambda host: cut_host.resume(spec(host, "", promoted)), hosts)))
@@ -176,6 +179,8 @@ class Run:
             self.require(answers)
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.FORWARD)
+        if decision.standing != ensemble_move.JOIN and self.rehearses:
+            raise Ended("there is no cut to rehearse any more")
         self.moves = {host: server["moves"] for host, server in found.items()}
         self.lock()
         clean = self.hosts(decision.clean)
@@ -189,6 +194,8 @@ class Run:
             self.moves = {host: number + 1 for host, number in self.moves.items()}
             yield from self.roll(set(self.living))
             yield from self.cut()
+        if self.rehearses:
+            return
         for host in self.hosts(decision.add):
             joined = decision.promotion
             added = {**spec(host, joined["id"]), "zxids": {host.name: joined["last"]}}
@@ -247,7 +254,13 @@ class Run:
         self.require(
             (
                 yield from self.everywhere(
-                    lambda host: begun({**spec(host, self.name, dead=self.dead), "moves": self.moves[host]})
+                    lambda host: begun(
+                        {
+                            **spec(host, self.name, dead=self.dead),
+                            "moves": self.moves[host],
+                            "rehearsed": self.rehearses,
+                        }
+                    )
                 )
             )
         )
@@ -255,6 +268,10 @@ class Run:
         self.require(answers)
         last = {host.name: answer.value["last"] for host, answer in answers.items()}
         yield from self.check(last, DEADLINE_S - (self.world.now - began))
+        if self.rehearses:
+            healed = (ensemble_cut.HEALED,)
+            self.require((yield from self.everywhere(lambda _host: ordered(self.name, "heal", {}, healed, 10))))
+            return
         order = kafka_writes.sort_by_progress(last)
         first = ensemble_cut.choose_first(order, last, len(self.world.hosts))
         answers = yield from self.everywhere(

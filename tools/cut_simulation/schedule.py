@@ -141,7 +141,7 @@ def _suspend_run(world: World, _network: object, started: List[runs.Run]) -> Non
 
 
 def _second(world: World, network: runs.Network, started: List[runs.Run]) -> None:
-    command = world.random.choice((runs.MIGRATE, runs.ROLLBACK))
+    command = world.random.choice((runs.MIGRATE, runs.ROLLBACK, runs.REHEARSE))
     forced = world.random.random() < 0.5
     if world.random.random() < 0.5:
         _kill_run(world, network, started)

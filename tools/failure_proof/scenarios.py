@@ -93,6 +93,8 @@ SCENARIOS = {
         Scenario("decommission", "decommission_zookeeper", DECOMMISSION, {"phase": "finalized", "ensemble": True}),
         Scenario("zk_migrate", "zk_migrate", VERIFIED),
         Scenario("zk_migrate_dead", "zk_migrate", {"zk_migrate_dead_hosts": "d3", **TOGETHER}),
+        Scenario("zk_rehearse", "zk_migrate", {"zk_migrate_rehearse": True, **TOGETHER}),
+        Scenario("zk_mark", "zk_migrate", {"zk_migrate_source_data": "marked", **TOGETHER}),
         Scenario("zk_rollback", "zk_rollback", TOGETHER, {"observers": True, "accepted": ("d1",)}),
     )
 }

@@ -246,7 +246,7 @@ def _cut(member: dict[str, Any]) -> dict[str, Any]:
 def zk_cut(world: World, host: str, args: dict[str, Any], check: bool) -> dict[str, Any]:
     """Do what core.ensemble.cut_host does on a host on which nothing else goes wrong."""
     member, state = _member(world, host), args["state"]
-    if state == "read":
+    if state in ("read", "located"):
         numbers = [int(number) for number in args["destination_servers"]]
         server = {"mode": member["mode"], "zxid": ZXID, "znodes": 10, "timeouts_ms": [18000], "ids": numbers}
         server.update(observes=member["config"] == "observer", votes=member["config"] == "voter")
@@ -269,7 +269,7 @@ def _cut_changes(member: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]
         if seen in ensemble_cut.ACCEPTED:
             return f"this host is in state {seen}. Nothing was changed"
         return {"state": ensemble_cut.FENCED, "id": args["id"], "rules": 2, "verified": False}
-    if state == "reserved":
+    if state in ("reserved", "observing"):
         return {}
     if state == "healed":
         if seen in ensemble_cut.ACCEPTED:
@@ -297,6 +297,7 @@ def zk_cut_order(world: World, host: str, args: dict[str, Any], _check: bool) ->
     """Carry out an order as the worker of a cut does."""
     member = _member(world, host)
     before, after = {
+        "heal": (ensemble_cut.CUT, {"state": ensemble_cut.HEALED, "mode": "observer", "rules": 0}),
         "cut": (ensemble_cut.FENCED, {"state": ensemble_cut.CUT, "mode": None, "rules": 4}),
         "promote": (ensemble_cut.CUT, {"state": ensemble_cut.PROMOTING, "config": "voter"}),
         "all": (
@@ -330,7 +331,25 @@ def zk_cut_plan(_world: World, _host: str, args: dict[str, Any], _check: bool) -
     if found:
         return {"failed": True, "msg": f"{'; '.join(finding.seen for finding in found)}. Nothing was changed."}
     times = {"deadline_s": 120.0, "estimate_s": 2.0, "start_s": 4.0, "timeout_ms": 18000}
-    return {"changed": False, **times, "sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": []}
+    more = {"sessions": 4, "znodes": 10, "brokers": [], "reader": readers[0], "notes": [], "owned": {}}
+    return {"changed": False, **times, **more}
+
+
+def zk_rehearsal(_world: World, _host: str, args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    if args["state"] == "begun":
+        return {"changed": False, "directory": "/tmp/quorumshift-watch", "before": {}}
+    found = [host for host, read in args["hosts"].items() if read["server"]["mode"] != "observer"]
+    if found:
+        return {"failed": True, "msg": f"{', '.join(found)} is no observer after the rehearsal."}
+    return {"changed": False, "times": {}, "figures": {}, "watched": {}, "lines": ["it took 2.0 s"]}
+
+
+def zk_source_mark(_world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    return {"changed": True, "shown_id": "MOVED_TO_d1", "before": {}}
+
+
+def zk_move_info(_world: World, _host: str, _args: dict[str, Any], _check: bool) -> dict[str, Any]:
+    return {"changed": False, "stage": "not begun", "lines": [], "playbook": "", "given": {}, "advice": ""}
 
 
 def zk_observer_join(world: World, host: str, _args: dict[str, Any], check: bool) -> dict[str, Any]:
@@ -631,6 +650,9 @@ STUBS: dict[str, Stub] = {
         zk_cut_order,
         zk_cut_check,
         zk_cut_plan,
+        zk_rehearsal,
+        zk_source_mark,
+        zk_move_info,
         zk_observer_join,
         zk_session_check,
         zk_leftovers,

@@ -75,6 +75,10 @@ class Writer:
         """Delete a znode if it has this version."""
         return self._compared().delete_async(path, version=version)
 
+    def set_acl(self, path: str, acl: Any, version: int = -1) -> Any:
+        """Set a znode's ACL if it has this version."""
+        return self._compared().set_acls_async(path, acl, version=version)
+
     def _compared(self) -> Any:
         if self._session is None or self._client.client_id != self._session:
             self.compare()

@@ -36,6 +36,15 @@ def resolve_admin_server() -> Path:
     return ADMIN_SERVER_LIBS
 
 
+def resolve_zookeeper(version: str) -> list[Path]:
+    """Return the class path of a ZooKeeper server of another release: its own jars, and what it needs of Kafka's. Raise
+    TestbedError."""
+    resolve()
+    own = LIBS.parents[1] / f"zookeeper-{version}" / "libs"
+    _resolve(TESTBED / "zookeepers" / version / "pom.xml", own)
+    return [*sorted(own.glob("*.jar")), *(jar for jar in sorted(LIBS.glob("*.jar")) if "zookeeper" not in jar.name)]
+
+
 def _resolve(pom: Path, libs: Path) -> bool:
     sums, complete = pom.parent / "jars.sha256", libs / _COMPLETE
     digest = digest_of(pom, sums)

@@ -62,6 +62,7 @@ def main() -> int:
         if refused.wait() == 0 or "There is no rollback without loss" not in bed.log("rollback-after"):
             problems.append("a rollback after the promotion was not refused")
         moved(bed, "again")
+        problems += mark_problems(bed)
     verdict, noticed = of_clients["verdict"], of_tenant["result"]
     problems += [f"{row['drill']}: {row['what']}" for row in rows if row["result"] != "passed"]
     if verdict["verdict"] != "pass":
@@ -77,6 +78,20 @@ def main() -> int:
     for problem in problems:
         print(problem)
     return 1 if problems else 0
+
+
+def mark_problems(bed: Bed) -> list[str]:
+    """Mark Kafka's old data on the source after the move; return what is wrong then. Clients go on meanwhile."""
+    own = bed.cluster_id(bed.destination)
+    moved(bed, "mark", "zk_migrate_source_data=marked")
+    found = []
+    if not bed.cluster_id(bed.source).startswith("MOVED_TO_"):
+        found.append(f"/cluster/id on the marked source is {bed.cluster_id(bed.source)}")
+    if bed.cluster_id(bed.destination) != own:
+        found.append(f"/cluster/id on the destination is {bed.cluster_id(bed.destination)}, and was {own}")
+    if bed.playbook("status", "status-done").wait() or "ZooKeeper ensemble: done" not in bed.log("status-done"):
+        found.append("status does not say that the move is done")
+    return found
 
 
 def run_drill(bed: Bed, name: str, drill: drills.Drill) -> dict:

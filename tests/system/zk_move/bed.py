@@ -136,6 +136,10 @@ class Bed:
             for commit in pending:
                 commit.get(60)
 
+    def cluster_id(self, connect: str) -> str:
+        with self.zookeeper(connect) as client:
+            return json.loads(client.get("/cluster/id")[0])["id"]
+
     def sessions(self, connect: str) -> dict[str, int]:
         """Return {path: session} of Kafka's ephemeral znodes: brokers and controller."""
         with self.zookeeper(connect) as client:

@@ -22,6 +22,7 @@ from tests.system.zk_move.bed import BROKERS, DESTINATION, SOURCE, STATE, Bed, k
 
 Drill = Callable[[Bed], str]
 LONG_S = 600.0
+TOPIC = "lab.0"  # to which the producer of a rehearsal writes
 
 
 def require_healed(bed: Bed, before: dict[str, int], restarted: tuple[str, ...] = ()) -> str:
@@ -345,7 +346,25 @@ def _on_source(bed: Bed) -> list[str]:
     return [path for path, session in sessions if path != "/controller" and session >> 56 not in bed.ids()]
 
 
+def rehearsed(bed: Bed) -> str:
+    """Rehearse the cut: it is healed on purpose, all is as before, and the report has what it took."""
+    before = bed.sessions(bed.destination)
+    process = bed.playbook("zk_migrate", "rehearsed", "zk_migrate_rehearse=true", f"zk_migrate_rehearse_topic={TOPIC}")
+    assert process.wait() == 0, bed.log("rehearsed")[-3000:]
+    text = bed.log("rehearsed")
+    for said in ("the rehearsed cut", "observer of the source again", "a cut takes", "the longest pause"):
+        assert said in text, text[-3000:]
+    assert "promotion accepted" not in "".join(str(bed.record(host)["steps"]) for host in DESTINATION)
+    assert bed.playbook("status", "status-rehearsed").wait() == 0
+    assert "ready for the cut, which was rehearsed" in bed.log("status-rehearsed"), bed.log("status-rehearsed")[-2000:]
+    reports = [
+        line.strip() for line in text.splitlines() if "up to the promotion" in line or "a producer wrote" in line
+    ]
+    return f"{require_healed(bed, before)}; {'; '.join(reports)}"
+
+
 DRILLS: dict[str, Drill] = {
+    "the cut is rehearsed": rehearsed,
     "control process killed after the fence": killed_when("fenced"),
     "control process killed after the cut": killed_when("cut"),
     "a client writes to the source during the cut": write_on_the_source,

@@ -36,6 +36,8 @@ FIRST_S = 60.0  # at most: the most advanced may be down, and the others elect w
 GONE_S = 3.0  # after servers that were there are gone
 RESTART_S = 5.0  # between two starts of a server that ended
 ADD_S = 120.0
+OBSERVER_S = 60.0  # after a rehearsed cut was healed
+OBSERVES = "observer again"
 SERVING = ("leader", "follower")
 ALL_RULES = (CUT_COMMENT, FENCE_COMMENT)
 
@@ -87,7 +89,7 @@ def change_state(before: Sequence[str], after: str) -> Steps:
 
 
 class Worker:
-    """One cut on one host. `spec`: {id, host, peers (number), deadline (uptime), resumed}."""
+    """One cut on one host. `spec`: {id, host, peers (number), deadline (uptime), resumed, rehearsed}."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.spec = spec
@@ -119,6 +121,8 @@ class Worker:
             return
         got = yield from self.await_order("promote")
         if got is None:
+            if self.spec.get("rehearsed"):
+                yield from self.await_observer()
             return
         refused = yield from run_locked(self.accept(got))
         if refused:
@@ -135,6 +139,8 @@ class Worker:
         """
         if (yield ("state",)) != CUT:
             return "the deadline passed when the order to promote came"
+        if self.spec.get("rehearsed"):
+            return "this cut is a rehearsal, and no server is promoted in one"
         yield ("block",)
         if (yield ("missing", "fence", "cut")):
             return "the firewall rules of the cut are gone: something loaded the filter table anew"
@@ -182,6 +188,16 @@ class Worker:
         lost = yield ("look",)  # a broker that was lost just before may not be noticed yet
         yield from self.note(last=last, brokers_lost=lost)
         yield from self.step("read")
+
+    def await_observer(self) -> Steps:
+        """Note when the server serves as an observer of the source again."""
+        deadline = (yield ("now",)) + OBSERVER_S
+        while (yield ("mode",)) != "observer":
+            if (yield ("now",)) > deadline:
+                yield from self.wait_for(f"the server is no observer {OBSERVER_S:.0f} s after the cut was healed")
+                return
+            yield ("sleep", POLL_S)
+        yield from self.step(OBSERVES)
 
     def await_order(self, name: str) -> Steps:
         """Return the order of this name; None once the host is healed."""
@@ -416,6 +432,7 @@ def begin(spec: Mapping[str, Any]) -> Steps:
     record: Dict[str, Any] = {"id": spec["id"], "steps": [], "reason": "", "last": None, "brokers_lost": []}
     record["dead"] = dead
     record["source_snapshots"] = list(spec.get("source_snapshots") or ())
+    record["rehearsed"] = bool(spec.get("rehearsed"))
     yield ("write_record", {**record, "brokers_watched": reached})
     yield ("add_drop_in",)
     deadline = (yield ("now",)) + spec["deadline_s"]

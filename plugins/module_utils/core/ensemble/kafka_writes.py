@@ -64,6 +64,14 @@ def writes(transactions: Iterable[Transaction], chroot: str, owners: Dict[str, i
             )
 
 
+def without_mark(of_source: Iterable[Write], mark: str) -> List[Write]:
+    """Return the writes but those of sessions that wrote the znode `mark`: a run that marks Kafka's old data on the
+    source writes it in the session that does the rest."""
+    found = list(of_source)
+    of_mark = {write.session for write in found if mark in write.paths}
+    return [write for write in found if write.session not in of_mark]
+
+
 def format_write(write: Write) -> str:
     """Return a write as text."""
     path, what = next(iter(write.paths.items()))

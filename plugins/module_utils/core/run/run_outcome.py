@@ -46,6 +46,7 @@ CHANGES: dict[str, Mapping[str, tuple]] = {
     "zk_leftovers": {"state": ("absent",)},
     "zk_partition_states": {},
     "zk_restore": {"state": ("restored",)},
+    "zk_source_mark": {},
 }
 """What changes a cluster for a run, and so needs the run lock: {module: the options with which it does}. Not zk_cut: a
 promotion that was interrupted is finished first, since no lock can be read while Kafka reaches no ZooKeeper."""

@@ -39,7 +39,7 @@ def measure(
     `most`: how many brokers are asked, 0 for all: the hosts `first`, then those that lead most partitions.
     """
     asked_first = set(first)
-    led, count = _find_led(found)
+    led, count = find_led(found)
     running = {host: node for host, node in nodes.items() if node["role"] == "broker" and node.get("running")}
     order = sorted(running, key=lambda host: (host not in asked_first, -count[running[host].get("node_id")], host))
     running = {host: running[host] for host in order[: most or None]}
@@ -52,7 +52,17 @@ def measure(
         return dict(zip(running, pool.map(measure_one, running.values())))
 
 
-def _find_led(found: Topics) -> Tuple[Dict[int, List[Tuple[str, int]]], Counter]:
+def requests(partitions: List[Tuple[str, int]]) -> List[tuple]:
+    """Return [(request, body)] that measure a broker which leads these partitions."""
+    asked: List[tuple] = [
+        (broker_requests.METADATA, broker_requests.metadata({topic for topic, _number in partitions}))
+    ]
+    if partitions:
+        asked.append((broker_requests.LIST_OFFSETS, broker_requests.ends_of_leaders(partitions)))
+    return asked
+
+
+def find_led(found: Topics) -> Tuple[Dict[int, List[Tuple[str, int]]], Counter]:
     """Return some partitions that each broker leads, spread over its topics, and how many it leads."""
     led: Dict[int, List[Tuple[str, int]]] = {}
     count: Counter = Counter()
@@ -67,10 +77,7 @@ def _find_led(found: Topics) -> Tuple[Dict[int, List[Tuple[str, int]]], Counter]
 
 
 def _measure_broker(address: str, partitions: List[Tuple[str, int]], connections: Connections) -> float | None:
-    offsets, metadata = broker_requests.LIST_OFFSETS, broker_requests.METADATA
-    asked = [(metadata, broker_requests.metadata({topic for topic, _number in partitions}))]
-    if partitions:
-        asked.append((offsets, broker_requests.ends_of_leaders(partitions)))
+    asked = requests(partitions)
     try:
         with KafkaConnection(parse_host_port(address), connections.client, connections.timeout) as connection:
             connection.api_versions()

@@ -151,3 +151,13 @@ def test_the_bound_by_stats_says_what_it_cannot_see():
     assert found["kafka"] == (True, False)  # an ACL may have changed since
     assert found["behind"] == (False, True)
     assert kafka_writes.compare_bounds({"z4": 30}, 11, None)["z4"] == (True, False)
+
+
+def test_the_session_that_marks_the_source_is_no_client_of_kafka():
+    def write(zxid, session, path):
+        return kafka_writes.Write(zxid, 0, session, {path: ("data",)}, False)
+
+    mark = "/kafka/quorumshift_moved"
+    of = [write(1, 7, mark), write(2, 7, "/kafka/cluster/id"), write(3, 8, "/kafka/cluster/id"), write(4, 7, mark)]
+    assert kafka_writes.without_mark(of, mark) == [of[2]]
+    assert kafka_writes.without_mark(of[1:3], mark) == of[1:3]
