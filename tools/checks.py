@@ -315,9 +315,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *on_the_testbed(CP_ANSIBLE_TESTS, 2700, "confluent"),
     ),
     "test-security": (
+        # those with the same image one after the other
         *on_the_testbed(SECURED_TESTS, 3600, "sasl"),
-        *on_the_testbed(SECURED_TESTS, 3600, "oauth"),
         *on_the_testbed(SECURED_TESTS, 3600, "secure"),
+        *on_the_testbed(SECURED_TESTS, 3600, "oauth"),
+        *on_the_testbed(SECURED_TESTS, 3600, "gssapi"),
     ),
     "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),
 }

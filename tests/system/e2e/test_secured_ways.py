@@ -8,6 +8,7 @@ The comparison runs before each gate, verification clients run throughout, and n
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 
@@ -18,7 +19,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafk
 
 from tests.system.e2e.clients import assert_nothing_lost, lasting_znodes, running_clients
 from tests.system.e2e.rollbacks import back, changed, files, no_trace, phase
-from tests.system.testbed.layout import SCHEME, STATE
+from tests.system.testbed import least_rights, security
+from tests.system.testbed.layout import LEAST_RIGHTS, LOGIN, SCHEME, STATE
 from tests.system.testbed.running import LOG
 
 VERIFIED = {"quorumshift_verify": True}
@@ -71,12 +73,18 @@ def test_the_tool_and_no_stranger_may_ask_the_controllers(fresh):
     assert found.quorum is not None, found.explain()
     assert sorted(broker.id for broker in found.quorum.observers) == [1, 2, 5]
     without = {**fresh.variables["quorumshift_controller_client"]}
+    if SCHEME.has_kerberos:
+        without.update(security.stranger())
     for key in ("sasl_password", "sasl_oauthbearer_client_secret"):
         if key in without:
             without[key] = "another"
     for address in addresses:
-        with pytest.raises(kafka_wire.AuthenticationFailed):
+        with pytest.raises((kafka_wire.AuthenticationFailed, kafka_wire.KafkaError)) as caught:
             kafka_wire.describe_quorum(address, type(client).from_options(without), 10)
+        if SCHEME.has_kerberos:  # the realm knows it, and no ACL does
+            assert caught.value.name == "CLUSTER_AUTHORIZATION_FAILED"
+        else:
+            assert isinstance(caught.value, kafka_wire.AuthenticationFailed)
 
 
 def test_controllers_have_the_mechanism_that_was_asked_for(fresh):
@@ -86,6 +94,26 @@ def test_controllers_have_the_mechanism_that_was_asked_for(fresh):
             assert values["sasl.mechanism.controller.protocol"] == SCHEME.controllers
         assert not [key for key in values if key.startswith("zookeeper.")], "final controllers read no ZooKeeper"
         assert fresh.run(host, "stat -c '%U %a' /etc/kafka/controller.properties") == "kafka 640"
+
+
+@pytest.mark.skipif(not LEAST_RIGHTS, reason="this variant's login is root")
+def test_the_runs_used_each_right_of_sudo_and_had_no_other(fresh):
+    """The runs above logged in as a user with the file of docs/least-rights.md alone."""
+    granted = [line for line in least_rights.sudoers().splitlines() if not line.startswith("#")]
+    patterns = [line.partition("NOPASSWD: ")[2].replace("\\", "") for line in granted]
+    assert len(patterns) == 2 and all(pattern.startswith("/bin/sh -c ") for pattern in patterns)
+    used, others = set(), []
+    for host in [*fresh.brokers, *fresh.controllers]:
+        fresh.run(host, "visudo -c")
+        for command in fresh.run(
+            host, "journalctl -o cat _COMM=sudo | sed -n 's/.* COMMAND=//p' | sort -u"
+        ).splitlines():
+            matching = [pattern for pattern in patterns if fnmatch.fnmatchcase(command, pattern)]
+            used.update(matching)
+            others += [] if matching else [(host, command)]
+        refused = fresh.run(host, f"runuser -u {LOGIN} -- sudo -n /usr/bin/id 2>&1; true")
+        assert "password is required" in refused and "uid=0" not in refused, refused
+    assert (used, others) == (set(patterns), [])
 
 
 def test_no_output_holds_a_secret(fresh):
