@@ -18,6 +18,8 @@ import os
 import shutil
 from string import Template
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_kerberos
+
 from tests.system.testbed.kerberos import REALM, Realm
 from tests.system.testbed.layout import (
     AUTHORITIES,
@@ -58,6 +60,7 @@ _TOOL, _TOOL_OF_ZOOKEEPER, STRANGER = "quorumshift", "kafka/control", "stranger"
 KDC_PORT = 88
 if SCHEME.has_kerberos:
     os.environ["KRB5_CONFIG"] = str(STATE / "kdc" / "krb5.conf")  # for this tool, and for tests that run it
+    zk_kerberos.register()  # for clients of kazoo here
 
 
 def _secret_names() -> tuple[str, ...]:
