@@ -66,7 +66,7 @@ VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT in SCHEMES
 SCHEME = SCHEMES.get(VARIANT, Scheme())
 SUDO = VARIANT == "sudo"
-LEAST_RIGHTS = VARIANT == "oauth"  # as docs/least-rights.md has them
+LEAST_RIGHTS = VARIANT in ("oauth", "gssapi")  # the login on hosts may do what docs/least-rights.md has
 HAS_SUDO = SUDO or LEAST_RIGHTS
 ENSEMBLES = VARIANT == "ensembles"
 CONFLUENT = VARIANT == "confluent"
