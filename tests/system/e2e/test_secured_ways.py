@@ -23,7 +23,9 @@ from tests.system.testbed import least_rights, security
 from tests.system.testbed.layout import LEAST_RIGHTS, LOGIN, SCHEME
 from tests.system.testbed.running import LOG
 
-VERIFIED = {"quorumshift_verify": True}
+# a reading logs in at each node, and takes more than a second on a loaded machine
+PACE = {"quorumshift_stable_s": 5, "quorumshift_gate_timeout_s": 300, "quorumshift_roll_timeout_s": 600}
+VERIFIED = {"quorumshift_verify": True, **PACE}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def clients(fresh, tmp_path_factory):
 
 
 def migrate(testbed, expected, **extra):
-    ran = testbed.play("migrate", "-vvv", extra={**VERIFIED, **extra}, timeout=2400)
+    ran = testbed.play("migrate", "-vvv", extra={**VERIFIED, **extra}, timeout=3000)
     assert ran.code == 0 and phase(ran) == expected, ran.text[-8000:]
     return ran
 
