@@ -55,7 +55,7 @@ test-verify: setup ## on the testbed: the verification under load, with planted 
 test-faults: setup ## on the testbed: run locks, interrupted runs, killed workers, automatic reverts, unreachable hosts
 test-rollback: setup ## on the testbed: rollbacks from every phase, and the restore of ZooKeeper; also on the secured testbed
 test-layout: setup ## on the testbed: forward, back and to the end on a cluster with other ids, names, ports and paths, on three hosts with broker and controller each, and on one as cp-ansible sets it up
-test-security: setup ## on the testbed: forward, back and to the end with passwords and ZooKeeper by TLS, with tokens, and with certificates
+test-security: setup ## on the testbed: forward, back and to the end with passwords and ZooKeeper by TLS, with certificates, with tokens, and with Kerberos
 test-restarts: setup ## on the testbed: rolling restarts of racks against one broker at a time, with failures; a migration and a rollback in batches
 test-files: setup ## 20,000 generated files and reassignments, each read as Java, Kafka and ZooKeeper read it
 test-releases: setup ## the table of Kafka's releases, and 200 random messages of each kind, against the classes of every release

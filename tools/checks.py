@@ -108,6 +108,7 @@ VERIFY_TESTS = testbed_tests("verify*")
 LAYOUT_TESTS = testbed_tests("other_layout")
 CP_ANSIBLE_TESTS = testbed_tests("cp_ansible")
 SECURED_TESTS = testbed_tests("secured_ways")
+SECRETS_TESTS = testbed_tests("no_secrets")
 LOGIN_TESTS = testbed_tests("login_ends")
 RACK_TESTS = testbed_tests("restart_racks")
 _NAMED_TESTS = (
@@ -315,9 +316,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *on_the_testbed(CP_ANSIBLE_TESTS, 2700, "confluent"),
     ),
     "test-security": (
-        *on_the_testbed(SECURED_TESTS, 3600, "sasl"),
-        *on_the_testbed(SECURED_TESTS, 3600, "oauth"),
-        *on_the_testbed(SECURED_TESTS, 3600, "secure"),
+        # those with the same image one after the other
+        *on_the_testbed([*SECURED_TESTS, *SECRETS_TESTS], 3600, "sasl"),
+        *on_the_testbed([*SECURED_TESTS, *SECRETS_TESTS], 3600, "secure"),
+        *on_the_testbed([*SECURED_TESTS, *SECRETS_TESTS], 3600, "oauth"),
+        *on_the_testbed([*SECURED_TESTS, *SECRETS_TESTS], 3600, "gssapi"),
     ),
     "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),
 }

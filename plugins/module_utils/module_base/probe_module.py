@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Callable, Iterable, Mapping
 
@@ -138,12 +139,15 @@ class ProbeModule(AnsibleModule):
         `finally_checks` returns what else is waited for once that time is over. It does not begin the time anew.
         """
         carry = dict(self.params["carry"])
-        if "began" not in carry:  # from begin_wait, whose hosts were not read since: what it missed may be there
+        first = "began" not in carry
+        if first:  # from begin_wait, whose hosts were not read since: what it missed may be there
             carry["trouble"] = None
         began = carry.setdefault("began", time.time())
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
             troubles, result = self._read(collect, carry, stable_s)
+            if first:
+                first, carry["gap"] = False, 0  # nothing was to be read before
             now = carry["seen"]
             healthy = carry["since"] and now - carry["since"] >= stable_s
             if healthy:
@@ -151,7 +155,7 @@ class ProbeModule(AnsibleModule):
                 if not troubles:
                     return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             carry["trouble"] = "; ".join(troubles) or carry.get("trouble")
-            seen = "; ".join(troubles) or _held(now - carry["since"], stable_s, carry["trouble"])
+            seen = "; ".join(troubles) or _held(now - carry["since"], stable_s, carry["trouble"], carry.get("gap"))
             do = result.pop("do", None)
             if now - began >= bound_s:
                 seen = f"{advice.sentences(seen, do)}." if do else seen
@@ -184,7 +188,10 @@ class ProbeModule(AnsibleModule):
         answer in the last one is as much later than in the first one as the two began.
         """
         began = time.time()
-        if began - carry.get("seen", 0) > max(stable_s, _LEAST_GAP_S):
+        gap = began - carry.get("seen", 0)
+        if gap > max(stable_s, _LEAST_GAP_S):
+            if carry.get("since"):  # the reading before found no trouble
+                carry["gap"] = max(gap, carry.get("gap", 0))
             carry["since"] = None
         try:
             troubles, result = collect()
@@ -207,6 +214,11 @@ def error_text(error: Exception) -> str:
     return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
 
 
-def _held(since_s: float, stable_s: float, trouble: str | None) -> str:
+def _held(since_s: float, stable_s: float, trouble: str | None, gap_s: float | None) -> str:
+    """Return for how long the cluster is healthy, and why the time began anew: trouble, or a gap between readings."""
     held = f"healthy for {since_s:.0f} s of {stable_s:g} s"
+    if gap_s:
+        allowed, enough = max(stable_s, _LEAST_GAP_S), 2 * math.ceil(gap_s)
+        held = f"{held}. Readings began up to {gap_s:.1f} s apart, and more than {allowed:g} s begin the time anew"
+        held = f"{held}: set quorumshift_stable_s to {enough}"
     return f"{held}; before that: {trouble}" if trouble else held

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No file that a run leaves, on the control node or on a host, holds a secret of the testbed.
 
-In variant `secure` the molecule scenario has done the run, with its -vvv output in `.build/testbed-secure/logs`. In the
-default variant this module migrates the testbed.
+In the variants of layout.SCHEMES other tests have done the run: the molecule scenario `secure`, with its -vvv output in
+`.build/testbed-secure/logs`, or test_secured_ways.py. In the default variant this module migrates the testbed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import pandas
 import pytest
 import yaml
 
-from tests.system.testbed.layout import ROOT, STATE, VARIANT
+from tests.system.testbed import token_server
+from tests.system.testbed.layout import ROOT, SCHEME, SECURED, STATE
 from tests.system.testbed.running import LOG, Testbed
 from tests.system.testbed.waiting import meanwhile
 
@@ -56,7 +57,7 @@ class Secrets(dict):
 
 @pytest.fixture(scope="module", autouse=True)
 def _migrated(testbed: Testbed) -> None:
-    if VARIANT != "secure":
+    if not SECURED:
         testbed.reset()
         testbed.wait_in_sync()
         planted = {key: token_urlsafe(24) for key in PLANTED}
@@ -80,8 +81,10 @@ def _migrated(testbed: Testbed) -> None:
 def secrets(testbed: Testbed) -> Secrets:
     """The testbed's passwords and keys, and the SCRAM keys and delegation tokens in ZooKeeper."""
     secrets = Secrets(json.loads((STATE / "secrets.json").read_text()))
-    if VARIANT != "secure":
+    if not SECURED:
         secrets.update(json.loads(PLANTED_FILE.read_text()))
+    if SCHEME.has_tokens:
+        secrets["access token"] = token_server.encoded(token_server.HEADER)
     secrets["ssh key"] = (STATE / "ssh_key").read_text().splitlines()[2]
     with testbed.zookeeper() as client:
         for user in client.get_children("/config/users"):
@@ -157,7 +160,7 @@ def test_only_their_owner_reads_the_artifacts(testbed):
     assert [str(path) for path in [cluster, *cluster.rglob("*")] if path.stat().st_mode & 0o077] == []
 
 
-@pytest.mark.skipif(VARIANT == "secure", reason="the scenario's own run has no such settings")
+@pytest.mark.skipif(SECURED, reason="the runs have no such settings")
 def test_a_diff_names_the_settings_of_plugins(testbed):
     """Their values are masked and the file on the host keeps them."""
     diffs = [path.read_text() for path in pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).rglob("*.diff")]
@@ -168,7 +171,7 @@ def test_a_diff_names_the_settings_of_plugins(testbed):
         assert all(f"{key}={secret}" in text for key, secret in planted.items()), host
 
 
-@pytest.mark.skipif(VARIANT == "secure", reason="the scenario has finalized")
+@pytest.mark.skipif(SECURED, reason="the runs have finalized")
 def test_backups_stay_until_the_migration_is_finalized(testbed):
     ran = testbed.play("migrate", extra={"quorumshift_remove_backups": True})
     assert ran.code != 0 and "removes the backups of ZooKeeper, and the phase is dual_write" in ran.text, ran.text
@@ -176,7 +179,7 @@ def test_backups_stay_until_the_migration_is_finalized(testbed):
         assert testbed.run(host, "ls /var/lib/quorumshift/*/backup/*.gz"), host
 
 
-@pytest.mark.skipif(VARIANT == "secure", reason="the scenario's own run keeps no event log")
+@pytest.mark.skipif(SECURED, reason="the runs keep no event log")
 def test_spark_leaves_no_secret(testbed, secrets):
     """In its event log, in process lists, and in compressed tables."""
     events = [path for path in SPARK_EVENTS.rglob("*") if path.is_file()]
@@ -214,6 +217,6 @@ def test_logs_on_hosts_have_no_secret(testbed, secrets):
 def test_leftovers_on_hosts_have_no_secret(testbed, secrets):
     for host in testbed.addresses:
         # tr removes the binary counters of JVMs (hsperfdata)
-        find = "find /root/.ansible /tmp /run/user -type f -size -20M -exec cat {} +"
+        find = "find /root/.ansible* /home/*/.ansible* /tmp /run/user -type f -size -20M -exec cat {} +"
         text = testbed.run(host, f"{find} 2>/dev/null | tr -cd '[:print:]\\n'", check=False)
         assert leaked(text, secrets) == [], host

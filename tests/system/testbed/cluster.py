@@ -105,6 +105,7 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
     if podman.ensure_network(network):
         say(f"subnet {network.subnet}")
     secrets = secrets_store.ensure()
+    security.ensure_realm(network)
     jars.resolve()
     for release in LAYOUT.more_releases:
         jars.resolve_release(release)
@@ -132,7 +133,8 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
 
 
 def _seed_digest(network: Network) -> str:
-    names = ("seed.py", "seed.sh", "layout.py", "security.py", "token_server.py", "confluent.py", "jars.sha256")
+    modules = ("seed", "layout", "security", "token_server", "kerberos", "confluent")
+    names = (*(f"{module}.py" for module in modules), "seed.sh", "jars.sha256")
     sources = (hosts.TEMPLATES, *(TESTBED / name for name in names))
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 

@@ -11,12 +11,15 @@ import subprocess
 from pathlib import Path
 from string import Template
 
-from tests.system.testbed import confluent, image, podman, secrets_store, security, token_server
+from tests.system.testbed import confluent, image, kerberos, least_rights, podman, secrets_store, security, token_server
 from tests.system.testbed.layout import (
     CONFLUENT,
     CONTROLLERS,
     HAS_IPV6,
+    HAS_SUDO,
+    HOSTS,
     LAYOUT,
+    LEAST_RIGHTS,
     LOGIN,
     SCHEME,
     SECURED,
@@ -86,6 +89,9 @@ def _empty_data(host: Host, live: Path) -> None:
 
 
 def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str]:
+    # Java asks for tickets of a service at the first name that it finds for an address. The control node knows these
+    # hosts by their addresses alone, so their services are named by these.
+    own = [f"--add-host={network.address(h)}:{network.address(h)}" for h in HOSTS] if SCHEME.has_kerberos else []
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in LAYOUT.hosts for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
@@ -106,6 +112,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
         "--pids-limit=-1",
         "--stop-signal=SIGRTMIN+3",
         *([f"--label={podman.SEEDED}"] if seeded else []),
+        *own,
         *names,
         *volumes,
     ]
@@ -124,24 +131,26 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         config = root / LAYOUT.config_dir[1:]
         for name, store in secrets_store.keystores(host, network, secrets).items():
             _put(root / LAYOUT.ssl_dir[1:] / name, store.read_bytes(), LAYOUT.uid, 0o640)
-        if SUDO:
+        if HAS_SUDO:
             _provision_login(root)
         if SECURED:
             _put(config / "environment", security.environment(LAYOUT.config_dir))
-            _put(config / "jaas.conf", security.kafka_jaas(secrets), LAYOUT.uid, 0o640)
+            _put(config / "jaas.conf", security.kafka_jaas(network.address(host), secrets), LAYOUT.uid, 0o640)
             if SCHEME.zookeeper_tls and host.is_broker:
                 _put(root / security.ZOOKEEPER_CLIENT[1:], security.zookeeper_tool_settings(secrets), LAYOUT.uid, 0o640)
             if SCHEME.has_tokens:
                 key = json.loads(security.TOKEN_KEY.read_text())
                 _put(config / "jwks.json", token_server.key_set(key))
-        if host.has_tokens:
+        if SCHEME.has_kerberos:
+            _provision_kerberos(root, host, network)
+        if host.has_authority and SCHEME.has_tokens:
             _provision_token_server(root, host, secrets)
         for name, log_file in (("log4j", LAYOUT.broker_log), ("controller-log4j", LAYOUT.controller_log)):
             _put(config / f"{name}.properties", _render("kafka-log4j.properties", log_file=log_file))
         if host.has_zookeeper:
-            _provision_zookeeper(root, network, secrets, ZOOKEEPERS)
+            _provision_zookeeper(root, host, network, secrets, ZOOKEEPERS)
         if host.destination_id:
-            _provision_zookeeper(root, network, secrets, ())
+            _provision_zookeeper(root, host, network, secrets, ())
         if host.is_broker:
             _provision_broker(root, host, network, secrets)
         if _has_controller(host) and LAYOUT.installs_units:
@@ -152,27 +161,49 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
 
 def _provision_token_server(root: Path, host: Host, secrets: dict[str, str]) -> None:
     """Install the token server, and start it at each boot."""
-    config, unit = root / "etc/token-server", _unit(root, "token-server")
+    config = root / "etc/token-server"
     _put(config / "server.py", Path(token_server.__file__).read_text())
     _put(config / "config.json", security.token_server(secrets), mode=0o600)
     for name, file in (("certificate", "keystore-certificate.pem"), ("key", "keystore-key.pem")):
         _put(config / f"{name}.pem", (STATE / "tls" / host.name / file).read_text(), mode=0o600)
-    _put(
-        unit,
-        "[Unit]\nDescription=Token server\n[Service]\nRestart=on-failure\n"
-        "ExecStart=/usr/bin/python3 /etc/token-server/server.py /etc/token-server/config.json\n",
+    _provision_service(
+        root, "token-server", "/usr/bin/python3 /etc/token-server/server.py /etc/token-server/config.json"
     )
+
+
+def _provision_kerberos(root: Path, host: Host, network: Network) -> None:
+    """Install Kerberos: the host's keytabs, and where it is the authority, the KDC."""
+    realm = security.realm(network)
+    _put(root / "etc/krb5.conf", realm.client_config())
+    for principal, (keytab, owner) in security.keytabs(host, network).items():
+        _put(root / keytab[1:], realm.path(principal).read_bytes(), owner, 0o400)
+    # the package's unit has a sandbox, for which a container has no rights
+    (root / "etc/systemd/system/krb5-kdc.service").symlink_to("/dev/null")
+    if host.has_authority:
+        database, directory = root / "var/lib/krb5kdc", "/var/lib/krb5kdc"
+        for file in (*realm.home.glob("principal*"), realm.home / "stash"):
+            _put(database / file.name, file.read_bytes(), mode=0o600)
+        _put(root / "etc/krb5kdc/kdc.conf", realm.server_config(directory))
+        _provision_service(root, "testbed-kdc", f"/usr/sbin/krb5kdc -n -r {kerberos.REALM}")
+
+
+def _provision_service(root: Path, name: str, command: str) -> None:
+    """Install a service that is started at each boot."""
+    unit = _unit(root, name)
+    _put(unit, f"[Unit]\nAfter=network-online.target\n[Service]\nRestart=on-failure\nExecStart={command}\n")
     wants = root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / unit.name).symlink_to(f"/etc/systemd/system/{unit.name}")
 
 
 def _provision_login(root: Path) -> None:
-    """Add a user who may use sudo, and have logind end whatever a login leaves running."""
+    """Add a user who may use sudo: all of it and with a logind that ends whatever a login leaves, or what is enough."""
     _add_user(root, LOGIN, _LOGIN_UID, f"/home/{LOGIN}", "/bin/bash")
-    _put(root / f"etc/sudoers.d/{LOGIN}", f"{LOGIN} ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
-    _put(root / "etc/systemd/logind.conf.d/testbed.conf", "[Login]\nKillUserProcesses=yes\n")
-    (root / "etc/systemd/system/systemd-logind.service").unlink()  # masked by image/setup.sh
+    rights = least_rights.sudoers() if LEAST_RIGHTS else f"{LOGIN} ALL=(ALL) NOPASSWD: ALL\n"
+    _put(root / f"etc/sudoers.d/{LOGIN}", rights, mode=0o440)
+    if SUDO:
+        _put(root / "etc/systemd/logind.conf.d/testbed.conf", "[Login]\nKillUserProcesses=yes\n")
+        (root / "etc/systemd/system/systemd-logind.service").unlink()  # masked by image/setup.sh
     _put(root / f"home/{LOGIN}/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), _LOGIN_UID, 0o600)
     for path in (root / f"home/{LOGIN}/.ssh", root / f"home/{LOGIN}"):
         path.chmod(0o700)
@@ -217,7 +248,9 @@ def _add_user(root: Path, name: str, uid: int, home: str, shell: str, group: str
             stream.write(f"{line}\n")
 
 
-def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str], servers: tuple[Host, ...]) -> None:
+def _provision_zookeeper(
+    root: Path, host: Host, network: Network, secrets: dict[str, str], servers: tuple[Host, ...]
+) -> None:
     _put(_unit(root, LAYOUT.zookeeper), _render("zookeeper.service"))
     ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(servers, start=1)]
     config = root / LAYOUT.zookeeper_dir[1:]
@@ -229,7 +262,8 @@ def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str], 
             _put(root / "etc/zookeeper" / name, store, LAYOUT.zookeeper_uid, 0o640)
     if SECURED:
         _put(root / "etc/zookeeper/environment", security.environment("/etc/zookeeper"))
-        _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), LAYOUT.zookeeper_uid, 0o640)
+        jaas = security.zookeeper_jaas(network.address(host), secrets)
+        _put(root / "etc/zookeeper/jaas.conf", jaas, LAYOUT.zookeeper_uid, 0o640)
     _put(config / LAYOUT.zookeeper_log4j, _render("zookeeper-log4j.properties"))
 
 

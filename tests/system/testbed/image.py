@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from tests.system.testbed import jars
-from tests.system.testbed.layout import LIBS, STATE, SUDO, TESTBED, TestbedError, digest_of
+from tests.system.testbed.layout import AUTHORITIES, LIBS, STATE, SUDO, TESTBED, TestbedError, digest_of
 from tests.system.testbed.podman import image_exists, podman
 
 _SOURCES = TESTBED / "image"
@@ -32,6 +32,7 @@ _PACKAGES = (
     "procps",
     "openjdk-17-jre-headless",
     *(("sudo", "libpam-systemd") if SUDO else ()),
+    *(("sudo", "krb5-kdc") if AUTHORITIES else ()),  # one image for the variants `oauth` and `gssapi`
 )
 _DEBIAN = "http://deb.debian.org/debian"
 

@@ -22,13 +22,13 @@ from tests.system.testbed.layout import (
     CONTROLLERS,
     DESTINATIONS,
     HAS_IPV6,
+    HAS_SUDO,
     INVENTORY,
     LAYOUT,
     LOGIN,
     REHEARSALS,
     SSH_KEY,
     STATE,
-    SUDO,
     TESTBED,
     ZOOKEEPERS,
     Host,
@@ -148,7 +148,7 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         "quorumshift_artifacts_dir": str(ARTIFACTS),
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
     }
-    become = {"ansible_become": True} if SUDO else {}  # not for localhost, which has no group
+    become = {"ansible_become": True} if HAS_SUDO else {}  # not for localhost, which has no group
     brokers = {
         host.name: {**_host(network, host), **security.broker_variables(host, secrets), **become} for host in BROKERS
     }

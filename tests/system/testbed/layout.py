@@ -49,21 +49,29 @@ class Scheme:
         """Return whether a token server is needed."""
         return "OAUTHBEARER" in (self.brokers, self.controllers, self.tool)
 
+    @property
+    def has_kerberos(self) -> bool:
+        """Return whether a KDC is needed."""
+        return self.brokers == "GSSAPI"
+
 
 SCHEMES = {
     "secure": Scheme("SSL", "SSL", zookeeper="DIGEST-MD5"),
     "sasl": Scheme("SCRAM-SHA-512", "PLAIN", zookeeper="DIGEST-MD5", zookeeper_tls=True),
     "oauth": Scheme("OAUTHBEARER", "OAUTHBEARER", "OAUTHBEARER", zookeeper="DIGEST-MD5"),
+    "gssapi": Scheme("GSSAPI", "GSSAPI", "GSSAPI", zookeeper="GSSAPI"),
 }
 VARIANTS = ("default", *SCHEMES, "other", "racks", "sudo", "journey", "ensembles", "confluent", "beside", "rehearsal")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT in SCHEMES
 SCHEME = SCHEMES.get(VARIANT, Scheme())
 SUDO = VARIANT == "sudo"
+LEAST_RIGHTS = VARIANT in ("oauth", "gssapi")  # the login on hosts may do what docs/least-rights.md has
+HAS_SUDO = SUDO or LEAST_RIGHTS
 ENSEMBLES = VARIANT == "ensembles"
 CONFLUENT = VARIANT == "confluent"
 HAS_IPV6 = VARIANT == "secure" or ENSEMBLES
-LOGIN = "operator" if SUDO else "root"
+LOGIN = "operator" if HAS_SUDO else "root"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
 STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
 _DERIVED_ID = hashlib.sha256(f"{ROOT} {VARIANT}".encode()).hexdigest()[:8]
@@ -100,7 +108,7 @@ class Host:
     state_dir: str = ""
     destination_id: int = 0
     beside: str = ""
-    has_tokens: bool = False  # a token server for OAUTHBEARER runs there
+    has_authority: bool = False  # the token server of OAUTHBEARER or the KDC of GSSAPI runs there
 
     @property
     def container(self) -> str:
@@ -342,13 +350,14 @@ _BESIDE = replace(
         ),
     ),
 )
-_OAUTH = replace(
+_AUTHORITY = replace(
     _DEFAULT,
-    hosts=(*_DEFAULT.hosts, Host("k1", 0, "", 51, is_broker=False, has_zookeeper=False, has_tokens=True)),
+    hosts=(*_DEFAULT.hosts, Host("k1", 0, "", 51, is_broker=False, has_zookeeper=False, has_authority=True)),
 )
 LAYOUT = {
     "beside": _BESIDE,
-    "oauth": _OAUTH,
+    "oauth": _AUTHORITY,
+    "gssapi": _AUTHORITY,
     "sasl": replace(_DEFAULT, zookeeper_port=2281),
     "confluent": _CONFLUENT,
     "rehearsal": _REHEARSAL,
@@ -362,9 +371,9 @@ BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in LAYOUT.hosts if host.node_id and not host.is_broker)
 DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
-TOKEN_SERVERS = tuple(host for host in HOSTS if host.has_tokens)
+AUTHORITIES = tuple(host for host in HOSTS if host.has_authority)
 REHEARSALS = tuple(
-    host for host in HOSTS if not (host.node_id or host.has_zookeeper or host.destination_id or host.has_tokens)
+    host for host in HOSTS if not (host.node_id or host.has_zookeeper or host.destination_id or host.has_authority)
 )
 
 

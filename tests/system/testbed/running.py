@@ -177,7 +177,8 @@ class Testbed:
         """Grant what the secured testbed lacks, and the docs name: ClusterAction to the controllers' principal, as the
         preflight demands, and the least rights to a tool that is no super user (docs/least-rights.md)."""
         # librdkafka's name for the cluster; its enum of resources has no delegation tokens
-        granted = [("BROKER", "kafka-cluster", self.variables["quorumshift_controller_principal"], "CLUSTER_ACTION")]
+        controller = self.variables["quorumshift_controller_principal"]
+        granted = [("BROKER", "kafka-cluster", controller, "CLUSTER_ACTION")] if security.is_restricted() else []
         for principal in security.tool_principals():
             granted += [
                 (kind, name, principal, operation)

@@ -6,25 +6,34 @@
 `secure`: brokers and controllers use mutual TLS. Each broker is `User:broker-N`, a super user. Every controller is
 `User:controller`, which may do nothing on brokers until an ACL allows it. The tool is `User:quorumshift-tool` there.
 Controllers listen on IPv6. `sasl`: brokers use SCRAM, and controllers PLAIN; ZooKeeper asks for certificates too, which
-are in stores of Java's. `oauth`: brokers, controllers and the tool log in with tokens of one server. In all of them,
-Kafka logs in to ZooKeeper (DIGEST-MD5) and restricts its znodes.
+are in stores of Java's. `oauth`: brokers, controllers and the tool log in with tokens of one server. `gssapi`: they
+log in with tickets of one KDC, to ZooKeeper as well. In all others, Kafka logs in to ZooKeeper with DIGEST-MD5. In each
+it restricts its znodes.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from string import Template
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_kerberos
+
+from tests.system.testbed.kerberos import REALM, Realm
 from tests.system.testbed.layout import (
+    AUTHORITIES,
     BROKERS,
     CA_CERTIFICATE,
+    CONTROLLERS,
     HAS_IPV6,
     LAYOUT,
     SCHEME,
     SECURED,
     STATE,
     TESTBED,
-    TOKEN_SERVERS,
+    ZOOKEEPER_UID,
+    ZOOKEEPERS,
     Host,
     Network,
 )
@@ -45,10 +54,19 @@ _KAFKA = "org.apache.kafka.common.security"
 _SCRAM = f"{_KAFKA}.scram.ScramLoginModule"
 _PLAIN = f"{_KAFKA}.plain.PlainLoginModule"
 _BEARER = f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule"
+_KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
+_KAFKA_KEYTAB, _ZOOKEEPER_KEYTAB = f"{LAYOUT.config_dir}/kafka.keytab", "/etc/zookeeper/zookeeper.keytab"
+_TOOL, _TOOL_OF_ZOOKEEPER, STRANGER = "quorumshift", "kafka/control", "stranger"
+KDC_PORT = 88
+if SCHEME.has_kerberos:
+    os.environ["KRB5_CONFIG"] = str(STATE / "kdc" / "krb5.conf")  # for this tool, and for tests that run it
+    zk_kerberos.register()  # for clients of kazoo here
 
 
 def _secret_names() -> tuple[str, ...]:
-    names = ["zookeeper_kafka", "controller_keystore"] if SECURED else []
+    names = ["controller_keystore"] if SECURED else []
+    if SCHEME.zookeeper == "DIGEST-MD5":
+        names.append("zookeeper_kafka")
     if SCHEME.controllers == "SSL":
         names += ["quorum_keystore", "tool_key"]
     if SCHEME.brokers.startswith("SCRAM"):
@@ -117,12 +135,11 @@ def broker_settings(host: Host, network: Network, secrets: dict[str, str]) -> di
     """Return the variant's values for the template of server.properties."""
     if not SECURED:
         return {"internal_protocol": "PLAINTEXT", "super_users": "User:ANONYMOUS;User:quorumshift", "more": ""}
-    names = ["broker"] if SCHEME.brokers.startswith("SCRAM") else [f"broker-{host.node_id}" for host in BROKERS]
-    users = {"super_users": ";".join(["User:quorumshift", *(f"User:{name}" for name in names)])}
+    users = {"super_users": ";".join(["User:quorumshift", *dict.fromkeys(f"User:{_user(host)}" for host in BROKERS)])}
     if SCHEME.brokers == "SSL":
         more = (TESTBED / "templates" / "server-secure.properties").read_text()
         return {"internal_protocol": "SSL", "more": more, **users}
-    own = "broker" if SCHEME.brokers.startswith("SCRAM") else f"broker-{host.node_id}"
+    own = network.address(host) if SCHEME.has_kerberos else _user(host)
     settings = {
         "sasl.mechanism.inter.broker.protocol": SCHEME.brokers,
         "listener.name.internal.sasl.enabled.mechanisms": SCHEME.brokers,
@@ -130,8 +147,10 @@ def broker_settings(host: Host, network: Network, secrets: dict[str, str]) -> di
         **(_tokens(network) if SCHEME.has_tokens else {}),
         "zookeeper.set.acl": "true",
     }
-    if SCHEME.tool == "OAUTHBEARER":
-        settings["listener.name.clients.sasl.enabled.mechanisms"] = "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
+    if SCHEME.has_kerberos:
+        settings["sasl.kerberos.service.name"] = "kafka"
+    if not SCHEME.tool.startswith("SCRAM"):
+        settings["listener.name.clients.sasl.enabled.mechanisms"] = f"SCRAM-SHA-256,SCRAM-SHA-512,{SCHEME.tool}"
         settings.update(_login("clients", SCHEME.tool, own, secrets))
     if SCHEME.zookeeper_tls:
         settings["zookeeper.ssl.client.enable"] = "true"
@@ -139,6 +158,64 @@ def broker_settings(host: Host, network: Network, secrets: dict[str, str]) -> di
         settings.update(_store_settings("zookeeper.jks", secrets["zookeeper_broker_store"]))
     more = "".join(f"{key}={value}\n" for key, value in settings.items())
     return {"internal_protocol": "SASL_SSL", "more": more, **users}
+
+
+def _user(host: Host) -> str:
+    """Return the name of a broker's principal."""
+    return {"SCRAM-SHA-512": "broker", "GSSAPI": "kafka"}.get(SCHEME.brokers, f"broker-{host.node_id}")
+
+
+def is_restricted() -> bool:
+    """Return whether the controllers' principal is no super user on brokers."""
+    return not SCHEME.has_kerberos
+
+
+def realm(network: Network) -> Realm:
+    """Return the realm of Kerberos. Its KDC is on the authority's host."""
+    return Realm(STATE / "kdc", f"{network.address(AUTHORITIES[0])}:{KDC_PORT}")
+
+
+def ensure_realm(network: Network) -> None:
+    """Create the realm with all principals, where the variant has one, unless it is there for this network."""
+    if not SCHEME.has_kerberos:
+        return
+    made, made_for = realm(network), STATE / "kdc" / "made_for"
+    if made_for.exists() and made_for.read_text() == made.address:
+        return
+    shutil.rmtree(made.home, ignore_errors=True)
+    made.create()
+    services = (principal for host in (*BROKERS, *CONTROLLERS) for principal in keytabs(host, network))
+    for principal in (*services, _TOOL, _TOOL_OF_ZOOKEEPER, STRANGER):
+        made.keytab(principal)
+    made_for.write_text(made.address)
+
+
+def keytabs(host: Host, network: Network) -> dict[str, tuple[str, int]]:
+    """Return by principal the path of its keytab on a host, and the owner's id."""
+    address = network.address(host)
+    found = {f"kafka/{address}": (_KAFKA_KEYTAB, LAYOUT.uid)} if host.node_id else {}
+    return {**found, f"zookeeper/{address}": (_ZOOKEEPER_KEYTAB, ZOOKEEPER_UID)} if host in ZOOKEEPERS else found
+
+
+def _tickets(keytab: str, service: str, host: str) -> str:
+    """Return the login module of a service on a host, without its end."""
+    return f'{_KRB5} required useKeyTab=true storeKey=true keyTab="{keytab}" principal="{service}/{host}@{REALM}"'
+
+
+def _tool_ticket(principal: str) -> dict[str, str]:
+    """Return the options of the tool's login as this principal."""
+    keytab = STATE / "kdc" / f"{principal.replace('/', '-')}.keytab"
+    return {"sasl_kerberos_keytab": str(keytab), "sasl_kerberos_principal": f"{principal}@{REALM}"}
+
+
+def _broker_ticket() -> dict[str, str]:
+    """Return the options of the tool's login to brokers and controllers."""
+    return {"sasl_kerberos_service_name": "kafka", **_tool_ticket(_TOOL)}
+
+
+def stranger() -> dict[str, str]:
+    """Return the options of a login by Kerberos without rights."""
+    return _tool_ticket(STRANGER)
 
 
 def _tokens(network: Network) -> dict[str, str]:
@@ -153,12 +230,17 @@ def _tokens(network: Network) -> dict[str, str]:
 
 def token_endpoint(network: Network) -> str:
     """Return the URL of the token server."""
-    return f"https://{network.address(TOKEN_SERVERS[0])}:{TOKEN_PORT}/token"
+    return f"https://{network.address(AUTHORITIES[0])}:{TOKEN_PORT}/token"
 
 
 def _login(listener: str, mechanism: str, user: str, secrets: dict[str, str], users: tuple[str, ...] = ()) -> dict:
-    """Return the settings of a node that logs in at this listener as `user`; `users`: who may log in by PLAIN."""
+    """Return the settings of a node that logs in at this listener as `user`; `users`: who may log in by PLAIN.
+
+    With GSSAPI `user` is the node's host.
+    """
     prefix = f"listener.name.{listener}.{mechanism.lower()}"
+    if mechanism == "GSSAPI":
+        return {f"{prefix}.sasl.jaas.config": f"{_tickets(_KAFKA_KEYTAB, 'kafka', user)};"}
     if mechanism == "OAUTHBEARER":
         store = secrets["keystore" if user.startswith("broker") else "controller_keystore"]
         trust = f'ssl.truststore.type="PKCS12" ssl.truststore.location="{LAYOUT.ssl_dir}/truststore.p12"'
@@ -184,6 +266,8 @@ def scram_users(secrets: dict[str, str]) -> dict[str, str]:
 def zookeeper_settings(secrets: dict[str, str]) -> str:
     """Return the variant's lines of zoo.cfg: ports and logins."""
     provider = "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n" if SECURED else ""
+    if SCHEME.has_kerberos:  # all brokers are one identity
+        provider += "kerberos.removeHostFromPrincipal=true\nkerberos.removeRealmFromPrincipal=true\n"
     if not SCHEME.zookeeper_tls:
         return f"clientPort={LAYOUT.zookeeper_port}\n{provider}"
     password = secrets["zookeeper_server_store"]
@@ -216,13 +300,17 @@ def environment(directory: str) -> str:
     return f"KAFKA_OPTS=-Djava.security.auth.login.config={directory}/jaas.conf\n"
 
 
-def zookeeper_jaas(secrets: dict[str, str]) -> str:
-    """Return the JAAS configuration of ZooKeeper: its users."""
+def zookeeper_jaas(address: str, secrets: dict[str, str]) -> str:
+    """Return the JAAS configuration of ZooKeeper on the host with this address: its users, or its ticket."""
+    if SCHEME.has_kerberos:
+        return f"Server {{\n  {_tickets(_ZOOKEEPER_KEYTAB, 'zookeeper', address)};\n}};\n"
     return f'Server {{\n  {_JAAS_MODULE} required\n  user_kafka="{secrets["zookeeper_kafka"]}";\n}};\n'
 
 
-def kafka_jaas(secrets: dict[str, str]) -> str:
-    """Return the JAAS configuration of Kafka: its login to ZooKeeper."""
+def kafka_jaas(address: str, secrets: dict[str, str]) -> str:
+    """Return the JAAS configuration of Kafka on the host with this address: its login to ZooKeeper."""
+    if SCHEME.has_kerberos:
+        return f"Client {{\n  {_tickets(_KAFKA_KEYTAB, 'kafka', address)};\n}};\n"
     password = secrets["zookeeper_kafka"]
     return Template('Client {\n  $module required\n  username="kafka" password="$password";\n};\n').substitute(
         module=_JAAS_MODULE, password=password
@@ -233,6 +321,8 @@ def zookeeper_client(secrets: dict[str, str]) -> dict[str, object]:
     """Return the variable quorumshift_zookeeper_client."""
     if not SECURED:
         return {}
+    if SCHEME.has_kerberos:
+        return {"sasl_mechanism": "GSSAPI", **_tool_ticket(_TOOL_OF_ZOOKEEPER)}
     login = {"sasl_mechanism": "DIGEST-MD5", "sasl_username": "kafka", "sasl_password": secrets["zookeeper_kafka"]}
     if not SCHEME.zookeeper_tls:
         return login
@@ -246,6 +336,8 @@ def client(network: Network, secrets: dict[str, str]) -> dict[str, object]:
     tls = {"security_protocol": "SASL_SSL", "sasl_mechanism": SCHEME.tool, "ssl_cafile": str(CA_CERTIFICATE)}
     if SCHEME.tool == "OAUTHBEARER":
         return {**tls, **_tool_token(network, secrets)}
+    if SCHEME.tool == "GSSAPI":
+        return {**tls, **_broker_ticket()}
     return {**tls, "sasl_username": "quorumshift", "sasl_password": secrets["quorumshift"]}
 
 
@@ -285,10 +377,12 @@ def inventory_variables(network: Network, secrets: dict[str, str]) -> dict[str, 
     """Return the variables that an operator sets for secured listeners, besides quorumshift_client."""
     if not SECURED:
         return {}
+    principal = "User:kafka" if SCHEME.has_kerberos else "User:controller"
+    of_tool = [f"User:{_TOOL}"] if SCHEME.has_kerberos else tool_principals()
     variables = {
         "quorumshift_zookeeper_client": zookeeper_client(secrets),
-        "quorumshift_controller_principal": "User:controller",
-        "quorumshift_controller_super_users": ["User:controller", *tool_principals()],
+        "quorumshift_controller_principal": principal,
+        "quorumshift_controller_super_users": [principal, *of_tool],
     }
     stores = {
         "ssl.keystore.password": secrets["controller_keystore"],
@@ -298,16 +392,20 @@ def inventory_variables(network: Network, secrets: dict[str, str]) -> dict[str, 
     if SCHEME.controllers == "SSL":
         return {**variables, **_by_certificate(secrets, stores)}
     mechanism, prefix = SCHEME.controllers, "listener.name.controller"
-    plain = mechanism == "PLAIN"
-    tool = (
-        {"sasl_username": "quorumshift", "sasl_password": secrets["plain_quorumshift"]}
-        if plain
-        else _tool_token(network, secrets)
-    )
+    tools = {
+        "PLAIN": lambda: {"sasl_username": "quorumshift", "sasl_password": secrets["plain_quorumshift"]},
+        "OAUTHBEARER": lambda: _tool_token(network, secrets),
+        "GSSAPI": _broker_ticket,
+    }
     protocol = {"sasl.mechanism.controller.protocol": mechanism}
-    users = ("broker", "controller", "quorumshift") if plain else ()
+    users = ("broker", "controller", "quorumshift") if mechanism == "PLAIN" else ()
+    # with Kerberos each host has a principal, which Ansible fills in
+    broker, controller = ("{{ ansible_host }}",) * 2 if SCHEME.has_kerberos else ("broker", "controller")
     # each broker has a login of its own where a token names it
-    of_brokers = {} if mechanism == "OAUTHBEARER" else _login("controller", mechanism, "broker", secrets)
+    of_brokers = {} if mechanism == "OAUTHBEARER" else _login("controller", mechanism, broker, secrets)
+    # the handlers of tokens are the brokers' own, and controllers take them from their files
+    inside = _login("internal", SCHEME.brokers, controller, secrets)
+    inside = {name: value for name, value in inside.items() if name.endswith(".sasl.jaas.config")}
     return {
         **variables,
         "quorumshift_controller_protocol": "SASL_SSL",
@@ -315,13 +413,13 @@ def inventory_variables(network: Network, secrets: dict[str, str]) -> dict[str, 
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": mechanism,
             "ssl_cafile": str(CA_CERTIFICATE),
-            **tool,
+            **tools[mechanism](),
         },
         "quorumshift_controller_config": {
             **protocol,
             f"{prefix}.sasl.enabled.mechanisms": mechanism,
-            **_login("controller", mechanism, "controller", secrets, users),
-            **_login("internal", SCHEME.brokers, "controller", secrets),
+            **_login("controller", mechanism, controller, secrets, users),
+            **inside,
             **stores,
             **(_store_settings("zookeeper.p12", secrets["zookeeper_controller_store"]) if SCHEME.zookeeper_tls else {}),
         },

@@ -20,6 +20,7 @@ import urllib.parse
 from typing import Any
 
 KEY_ID = "testbed"
+HEADER = json.dumps({"alg": "RS256", "typ": "JWT", "kid": KEY_ID}).encode()
 # RFC 8017: DigestInfo of SHA-256
 _DIGEST_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
 
@@ -33,7 +34,7 @@ def signed(claims: dict[str, Any], key: dict[str, str]) -> str:
     """Return a JSON web token."""
     modulus, exponent = int(key["n"]), int(key["d"])
     size = (modulus.bit_length() + 7) // 8
-    head = encoded(json.dumps({"alg": "RS256", "typ": "JWT", "kid": KEY_ID}).encode())
+    head = encoded(HEADER)
     body = f"{head}.{encoded(json.dumps(claims).encode())}"
     digest = _DIGEST_INFO + hashlib.sha256(body.encode()).digest()
     padded = b"\0\1" + b"\xff" * (size - len(digest) - 3) + b"\0" + digest

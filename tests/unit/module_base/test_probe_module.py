@@ -161,3 +161,22 @@ def test_what_is_checked_at_the_end_has_the_bound_of_the_wait(clock, monkeypatch
     with pytest.raises(AssertionError, match=r"waited 30 s for it\. Last seen: b1 is slow"):
         while True:
             carry = Module(carry).wait(healthy_but(clock)[0], STABLE_S, 30, "it", lambda: ["b1 is slow"])["carry"]
+
+
+@pytest.mark.parametrize(("takes", "stable_s", "why"), [(2.5, 1, "up to 2.5 s apart, and more than 2 s"), (0.5, 1, "")])
+def test_readings_that_take_too_long_for_the_asked_time_are_named(clock, monkeypatch, takes, stable_s, why):
+    """Without that, the wait would end healthy, and say nothing."""
+
+    def collect():
+        clock.now += takes
+        return [], {}
+
+    failed = []
+    monkeypatch.setattr(Module, "fail_json", lambda _self, **result: failed.append(result["msg"]) or pytest.fail("end"))
+    if not why:
+        assert wait(clock, collect, Module().begin_wait(collect, stable_s), stable_s)
+        return
+    with pytest.raises(pytest.fail.Exception):
+        wait(clock, collect, Module().begin_wait(collect, stable_s), stable_s)
+    assert why in failed[0] and "set quorumshift_stable_s to 6" in failed[0], failed
+    assert wait(clock, collect, Module().begin_wait(collect, 6), 6)
