@@ -67,10 +67,9 @@ def _find_led(found: Topics) -> Tuple[Dict[int, List[Tuple[str, int]]], Counter]
 
 
 def _measure_broker(address: str, partitions: List[Tuple[str, int]], connections: Connections) -> float | None:
-    offsets, metadata = broker_requests.LIST_OFFSETS, broker_requests.METADATA
-    asked = [(metadata, broker_requests.metadata({topic for topic, _number in partitions}))]
+    asked = [broker_requests.metadata({topic for topic, _number in partitions})]
     if partitions:
-        asked.append((offsets, broker_requests.ends_of_leaders(partitions)))
+        asked.append(broker_requests.ends_of_leaders(partitions))
     try:
         with KafkaConnection(parse_host_port(address), connections.client, connections.timeout) as connection:
             connection.api_versions()
@@ -79,8 +78,8 @@ def _measure_broker(address: str, partitions: List[Tuple[str, int]], connections
             for sample in range(SAMPLES):
                 time.sleep(APART_S if sample else 0)
                 began = time.monotonic()
-                for request, body in asked:
-                    connection.request(request.api_key, request.version, body, request.name, connections.timeout)
+                for request in asked:
+                    connection.request(request, connections.timeout)
                 took.append(time.monotonic() - began)
     except WireError:
         return None
