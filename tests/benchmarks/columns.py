@@ -22,7 +22,7 @@ from typing import Callable, List, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata import metadata_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.records import crc32c
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis, broker_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znode_items, znodes
 from quorumshift_spark.columns import log, metadata, states
 
@@ -120,12 +120,13 @@ def answer(topics: int, of_topic: int) -> bytes:
 def metadata_rows(partitions: int, of_topic: int, rounds: int) -> None:
     """Measure the readers of a Metadata answer."""
     data = answer(partitions // of_topic, of_topic)
+    served = apis.Answer(apis.METADATA, apis.METADATA.newest, data)
 
     def columns():
-        return sum(len(served.partitions) for served in metadata.read_topics(broker_requests.MetadataAnswer(data)))
+        return sum(len(part.partitions) for part in metadata.read_topics(broker_requests.MetadataAnswer(served)))
 
     def generic():
-        return sum(len(topic["partitions"]) for topic in broker_requests.read_metadata(data)[1])
+        return sum(len(topic["partitions"]) for topic in broker_requests.read_metadata(served)[1])
 
     rows = [measure("columns", rounds, columns), measure("generic decoder", 1, generic)]
     show(f"Metadata of a broker: {partitions} partitions, {of_topic} a topic", rows, len(data))

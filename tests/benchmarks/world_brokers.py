@@ -6,7 +6,7 @@
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/world_brokers.py WORLD [N]
 
 Prints a line of JSON, {broker id: port on 127.0.0.1}, and answers until its standard input ends. It speaks unsecured
-connections and the versions of requests.broker_requests only. With N it answers as N brokers: those that WORLD does not
+connections and the newest versions of requests.apis only. With N it answers as N brokers: those that WORLD does not
 have serve what the last one of it serves, and dynamic configs of their own. A node's files in WORLD/brokers/<id> or
 WORLD/controllers/<id>:
 
@@ -30,7 +30,7 @@ import threading
 from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 
 from tests.benchmarks import world
 from tests.benchmarks.primitives import (
@@ -45,14 +45,14 @@ _API_VERSIONS = 18
 _VERSIONS = {
     0: (0, 11),
     1: (4, 17),
-    requests.LIST_OFFSETS.api_key: (1, 9),
-    requests.METADATA.api_key: (0, 12),
+    apis.LIST_OFFSETS.api_key: (1, 9),
+    apis.METADATA.api_key: (0, 12),
     _API_VERSIONS: (0, 4),
-    requests.DESCRIBE_ACLS.api_key: (1, 3),
-    requests.DESCRIBE_CONFIGS.api_key: (1, 4),
-    requests.DESCRIBE_TOKENS.api_key: (1, 3),
-    requests.DESCRIBE_CLIENT_QUOTAS.api_key: (0, 1),
-    requests.DESCRIBE_SCRAM.api_key: (0, 0),
+    apis.DESCRIBE_ACLS.api_key: (1, 3),
+    apis.DESCRIBE_CONFIGS.api_key: (1, 4),
+    apis.DESCRIBE_TOKENS.api_key: (1, 3),
+    apis.DESCRIBE_CLIENT_QUOTAS.api_key: (0, 1),
+    apis.DESCRIBE_SCRAM.api_key: (0, 0),
 }
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT, _DEFAULT = 1, 2, 3, 5
@@ -142,10 +142,10 @@ class BrokerFiles:
         (self._directory / "index.json").write_text(json.dumps(self._index))
         answers = {
             _API_VERSIONS: _api_versions(end_offset),
-            requests.DESCRIBE_CLIENT_QUOTAS.api_key: _quotas(tables),
-            requests.DESCRIBE_SCRAM.api_key: _scram(tables),
-            requests.DESCRIBE_ACLS.api_key: _acls(tables),
-            requests.DESCRIBE_TOKENS.api_key: _tokens(tables),
+            apis.DESCRIBE_CLIENT_QUOTAS.api_key: _quotas(tables),
+            apis.DESCRIBE_SCRAM.api_key: _scram(tables),
+            apis.DESCRIBE_ACLS.api_key: _acls(tables),
+            apis.DESCRIBE_TOKENS.api_key: _tokens(tables),
             "head": _head(),
         }
         settings = [
@@ -297,9 +297,9 @@ class Broker:
             return head + self._answers[str(key)], [], b""
         _header, at = messages.reader("RequestHeader", 2)(request, 0)
         head += NO_TAGS
-        if key == requests.METADATA.api_key:
+        if key == apis.METADATA.api_key:
             return self._metadata(messages.decode("MetadataRequest", version, request[at:])["topics"], head)
-        if key == requests.DESCRIBE_CONFIGS.api_key:
+        if key == apis.DESCRIBE_CONFIGS.api_key:
             return self._described(messages.decode("DescribeConfigsRequest", version, request[at:])["resources"], head)
         if str(key) not in self._answers:
             raise ValueError(f"api key {key}")

@@ -53,9 +53,9 @@ class Recorder:
         self._last: dict = {}
         original = kafka_wire.KafkaConnection._ask
 
-        def ask(connection, name, version, values):
-            answer = original(connection, name, version, values)
-            self._last[name] = {"version": version, "answer": answer.hex()}
+        def ask(connection, request, version):
+            answer = original(connection, request, version)
+            self._last[answer.api.name] = {"version": version, "answer": answer.data.hex()}
             return answer
 
         monkeypatch.setattr(kafka_wire.KafkaConnection, "_ask", ask)

@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import kafka_releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.definitions import DEFINITIONS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 
 from tests.integration import kafka_messages, servers
 from tools import kafka_messages as sources
@@ -29,6 +31,17 @@ SEED = int(os.environ.get("QUORUMSHIFT_SEED") or random.SystemRandom().randrange
 RELEASE = "3.9.2"
 OF_RELEASE = {path.stem: path for path in sources.sources() if path.parent.name == RELEASE}
 NAMES = [sources.parsed(path.read_text())["name"] for path in OF_RELEASE.values()]
+OLDER = ["2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.1.2", "3.2.3", "3.3.2"]
+"""The newest build of each release before those of the table: brokers that are restarted, reassigned and upgraded."""
+SINCE = {
+    **{"DescribeClientQuotas": (2, 6), "DescribeUserScramCredentials": (2, 7), "DescribeQuorum": (2, 7)},
+    **{"DescribeCluster": (2, 8), "UnregisterBroker": (2, 8), "ListTransactions": (3, 0)},
+    **{"DescribeTransactions": (3, 0), "Fetch": (3, 1), "UpdateFeatures": (3, 3)},
+    **{"ListClientMetricsResources": (3, 7), "AddRaftVoter": (3, 9), "RemoveRaftVoter": (3, 9)},
+    "UnregisterController": (4, 4),
+}
+"""The release that brought an API, or the version of it that is used."""
+RENAMED = {"ListOffset": "ListOffsets", "ListConfigResources": "ListClientMetricsResources"}  # before 2.8; from 4.1 on
 BUILDS = [build for release in kafka_releases.RELEASES.values() for build in release["builds"]]
 ALL_RELEASES = bool(os.environ.get("QUORUMSHIFT_ALL_RELEASES"))
 
@@ -129,8 +142,7 @@ def test_every_cut_of_a_message_is_noticed(name):
 @pytest.mark.parametrize("build", BUILDS)
 def test_other_releases_have_the_same_fields(build):
     """In each version that both know, a release's message has the encoding that we read and write."""
-    of_jars = sources.of_jars(build, jars.resolved(build))
-    theirs = {defined["name"]: defined for defined in map(sources.parsed, of_jars.values())}
+    theirs = _messages_of(build)
     compared, differ = 0, set()
     for name in DEFINITIONS.keys() & theirs.keys():
         for version in {*versions(name)} & {*versions(name, theirs[name])}:
@@ -147,6 +159,45 @@ def test_other_releases_have_the_same_fields(build):
     release = tuple(map(int, build.split(".")[:2]))
     changed = {"DelegationTokenRecord": (3, 6), "UserScramCredentialRecord": (3, 5)}
     assert differ == {name for name, until in changed.items() if release < until}
+
+
+def _messages_of(build):
+    """Return a release's definitions of our messages, by our names of them."""
+    of_jars = sources.of_jars(build, jars.resolved(build))
+    for theirs, ours in RENAMED.items():
+        of_jars = {re.sub(f"^{theirs}(?=Re[qs])", ours, name): text for name, text in of_jars.items()}
+    names = [name for name in DEFINITIONS if f"{name}.json" in of_jars]
+    return {name: {"flexibleVersions": "none", **sources.parsed(of_jars[f"{name}.json"])} for name in names}
+
+
+@pytest.mark.skipif(not ALL_RELEASES, reason="make test-releases asks every release")
+@pytest.mark.parametrize("build", [*OLDER, *BUILDS])
+def test_a_version_of_the_table_is_known_to_each_release(build):
+    """Each release has the encoding that we read and write, in each version of the table that it knows."""
+    theirs, unknown = _messages_of(build), set()
+    for api in apis.ALL:
+        known = set()
+        for kind in ("Request", "Response"):
+            name = f"{api.name}{kind}"
+            known = {*versions(name, theirs[name])} if name in theirs else set()
+            known &= {*range(api.oldest, api.newest + 1)}
+            for version in known:
+                ours, other = messages.fields_of(name, version), messages.resolved(theirs[name], version)
+                assert _layout(ours) == _layout(other), (name, version)
+        if not known:
+            unknown.add(api.name)
+    release = tuple(map(int, build.split(".")[:2]))
+    assert unknown == {name for name, since in SINCE.items() if release < since}
+    assert not unknown & {api.name for api in apis.OF_2_4}
+
+
+def _layout(fields):
+    """Return the encoding of fields without a tag, whatever their names are: some were renamed."""
+    return [
+        (field.type, field.nullable, field.flexible, _layout(field.fields))
+        for field in fields
+        if field.present and field.tag is None
+    ]
 
 
 def _encoding(fields):

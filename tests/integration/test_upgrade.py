@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real nodes of Kafka 3.7.2, 3.9.2 and 4.1.1 on the same directories: what an upgrade reads, refuses and raises."""
+"""Real nodes of Kafka 2.4 to 4.1 on the same directories: what an upgrade reads, refuses and raises."""
 
 from __future__ import annotations
 
@@ -133,11 +133,12 @@ def test_a_level_that_kafka_4_no_longer_supports_is_refused_before_a_node_change
         assert up.get("order") == ["upgrade_controller", "upgrade_broker"], up
 
 
-def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(tmp_path):
-    old = servers.libs_of("3.7.2")
+@pytest.mark.parametrize("release", ["2.4.1", "2.8.2", "3.7.2"])
+def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(release, tmp_path):
+    old, protocol = servers.libs_of(release), release[:3]
     with servers.workdir("upgrade-zk") as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/kafka"
-        with servers.zk_broker(home, 1, connect, {"inter.broker.protocol.version": "3.7"}) as broker:
+        with servers.zk_broker(home, 1, connect, {"inter.broker.protocol.version": protocol}) as broker:
 
             def nodes():
                 found = {"b1": facts(broker, "broker", tmp_path)}
@@ -152,20 +153,20 @@ def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(tmp_p
 
             restarted(old)
             at = {"zookeeper_connect": connect}
-            assert nodes()["b1"]["version"] == "3.7.2"
+            assert nodes()["b1"]["version"] == release
             up = plan("binaries", "3.9.2", nodes(), [broker], **at)
-            assert up.get("order") == ["upgrade_broker"] and up["protocol"] == "3.7", up
+            assert up.get("order") == ["upgrade_broker"] and up["protocol"] == protocol, up
             assert "has no ZooKeeper" in plan("binaries", "4.1.1", nodes(), [broker], **at)["msg"]
             restarted(servers.kafka_libs())
             left = plan("versions", "3.9.2", nodes(), [broker], **at)
-            assert left["protocol"] == "3.9" and left["before"] == "3.7" and left["needed"].endswith(":3.9"), left
+            assert left["protocol"] == "3.9" and left["before"] == protocol and left["needed"].endswith(":3.9"), left
             restarted(old)
-            assert nodes()["b1"]["version"] == "3.7.2"
+            assert nodes()["b1"]["version"] == release
             broker.configure({"inter.broker.protocol.version": "3.9"})
             restarted(servers.kafka_libs())
             assert plan("versions", "3.9.2", nodes(), [broker], **at)["needed"] == ""
-            refused = plan("binaries", "3.7.2", nodes(), [broker], **at)["msg"]
-            assert "inter.broker.protocol.version is 3.9 on b1, and Kafka 3.7.2 is older" in refused
+            refused = plan("binaries", release, nodes(), [broker], **at)["msg"]
+            assert f"inter.broker.protocol.version is 3.9 on b1, and Kafka {release} is older" in refused
 
 
 def test_a_controller_that_is_gone_keeps_metadata_version_low_until_it_registers_anew(tmp_path):

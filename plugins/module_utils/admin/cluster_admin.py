@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import (
+    admin_requests,
+    apis,
+    broker_requests,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.admin_requests import Partition
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import (
+    Answer,
+    Api,
+    MalformedAnswer,
+    Request,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
@@ -80,9 +89,7 @@ class ClusterAdmin:
         last: WireError | None = None
         for address in dict.fromkeys([*known, *self._bootstrap]):
             try:
-                answer = self._send(
-                    address, broker_requests.METADATA, broker_requests.metadata(None), broker_requests.LARGEST_METADATA
-                )
+                answer = self._send(address, broker_requests.metadata(None), broker_requests.LARGEST_METADATA)
                 break
             except WireError as error:
                 last = error
@@ -100,7 +107,7 @@ class ClusterAdmin:
                 if not topic["errorCode"]
                 for partition in topic["partitions"]
             }
-        except broker_requests.MalformedAnswer as error:
+        except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
         if self._wanted and head["clusterId"] != self._wanted:
             raise OtherCluster(
@@ -120,10 +127,10 @@ class ClusterAdmin:
 
         `again_s`: for how many seconds it is asked again where no server answers, as while a controller is elected.
         """
-        request, end = admin_requests.LIST_REASSIGNMENTS, time.monotonic() + again_s
+        end = time.monotonic() + again_s
         while True:
             try:
-                answer = self._to_controller(request, admin_requests.list_reassignments(int(_CHANGE_S * 1000)))
+                answer = self._to_controller(admin_requests.list_reassignments(int(_CHANGE_S * 1000)))
                 break
             except Unreachable:
                 if time.monotonic() >= end:
@@ -143,21 +150,18 @@ class ClusterAdmin:
 
     def reassign(self, targets: Mapping[Partition, Sequence[int] | None]) -> Dict[Partition, KafkaError | None]:
         """Move each partition to its replicas, or cancel its reassignment (None); return each one's error."""
-        answer = self._to_controller(
-            admin_requests.ALTER_REASSIGNMENTS, admin_requests.alter_reassignments(targets, int(_CHANGE_S * 1000))
-        )
+        answer = self._to_controller(admin_requests.alter_reassignments(targets, int(_CHANGE_S * 1000)))
         return {
-            (topic["name"], partition["partitionIndex"]): self._error(admin_requests.ALTER_REASSIGNMENTS, partition)
+            (topic["name"], partition["partitionIndex"]): self._error(apis.ALTER_REASSIGNMENTS, partition)
             for topic in answer["responses"]
             for partition in topic["partitions"]
         }
 
     def elect_preferred(self, partitions: Iterable[Partition]) -> Dict[Partition, KafkaError | None]:
         """Elect the preferred leader of each partition; return each one's error."""
-        request = admin_requests.ELECT_LEADERS
-        answer = self._to_controller(request, admin_requests.elect_preferred(partitions, int(_CHANGE_S * 1000)))
+        answer = self._to_controller(admin_requests.elect_preferred(partitions, int(_CHANGE_S * 1000)))
         return {
-            (topic["topic"], partition["partitionId"]): self._error(request, partition)
+            (topic["topic"], partition["partitionId"]): self._error(apis.ELECT_LEADERS, partition)
             for topic in answer["replicaElectionResults"]
             for partition in topic["partitionResult"]
         }
@@ -189,11 +193,9 @@ class ClusterAdmin:
         found: Dict[tuple, Dict[str, str]] = {}
         wanted = None if keys is None else list(keys)
         for address, listed in self._by_broker(resources).items():
-            answer = self._read(
-                address, broker_requests.DESCRIBE_CONFIGS, broker_requests.configs(listed, synonyms=False, keys=wanted)
-            )
+            answer = self._read(address, broker_requests.configs(listed, synonyms=False, keys=wanted))
             for result in answer["results"]:
-                error = self._error(broker_requests.DESCRIBE_CONFIGS, result, address)
+                error = self._error(apis.DESCRIBE_CONFIGS, result, address)
                 resource = result["resourceType"], result["resourceName"]
                 if error and error.code == UNKNOWN_TOPIC and resource[0] == admin_requests.TOPIC:
                     continue
@@ -209,7 +211,6 @@ class ClusterAdmin:
     def alter_configs(self, changes: Mapping[tuple, Mapping[str, str | None]]) -> Dict[tuple, KafkaError | WireError]:
         """Set or delete keys of resources; return the errors by resource."""
         errors: Dict[tuple, KafkaError | WireError] = {}
-        request = admin_requests.INCREMENTAL_ALTER_CONFIGS
         parts = [
             (address, listed[first : first + _MOST_RESOURCES])
             for address, listed in self._by_broker(changes).items()
@@ -218,7 +219,7 @@ class ClusterAdmin:
         for address, listed in parts:
             try:
                 answer = self._read(
-                    address, request, admin_requests.alter_configs({resource: changes[resource] for resource in listed})
+                    address, admin_requests.alter_configs({resource: changes[resource] for resource in listed})
                 )
             except messages.MessageError as error:  # such as a value that is too long for Kafka's encoding
                 errors.update(dict.fromkeys(listed, ProtocolError(address, f"not sent: {error}")))
@@ -227,7 +228,7 @@ class ClusterAdmin:
                 errors.update(dict.fromkeys(listed, error))
                 continue
             for response in answer["responses"]:
-                error_of_one = self._error(request, response, address)
+                error_of_one = self._error(apis.INCREMENTAL_ALTER_CONFIGS, response, address)
                 if error_of_one:
                     errors[response["resourceType"], response["resourceName"]] = error_of_one
         return errors
@@ -235,9 +236,9 @@ class ClusterAdmin:
     def log_dirs(self, broker_id: int, partitions: Iterable[Partition] | None = None) -> LogDirs:
         """Return the bytes of a broker's own replicas of these partitions, as far as it has them, None for all that it
         has; and of its directories."""
-        request, address = admin_requests.DESCRIBE_LOG_DIRS, self.brokers[broker_id][0]
-        answer = self._read(address, request, admin_requests.log_dirs(partitions))
-        error = self._error(request, answer, address)
+        address = self.brokers[broker_id][0]
+        answer = self._read(address, admin_requests.log_dirs(partitions), broker_requests.read_log_dirs)
+        error = self._error(apis.DESCRIBE_LOG_DIRS, answer, address)
         if error:
             raise error
         sizes = {
@@ -265,12 +266,12 @@ class ClusterAdmin:
         controller = self.brokers.get(self._controller)
         return controller[0] if controller else next(address for address, _rack in self.brokers.values())
 
-    def _to_controller(self, request: Request, body: bytes) -> Dict[str, Any]:
+    def _to_controller(self, request: Request) -> Dict[str, Any]:
         end = time.monotonic() + _RETRIED_S
         while True:
             address = self._any()
-            answer = self._read(address, request, body)
-            error = self._error(request, answer, address)
+            answer = self._read(address, request)
+            error = self._error(request.api, answer, address)
             if error and error.code == _NOT_CONTROLLER and time.monotonic() < end:
                 time.sleep(0.5)
                 self.refresh()
@@ -279,25 +280,25 @@ class ClusterAdmin:
                 raise error
             return answer
 
-    def _error(self, request: Request, answer: Mapping[str, Any], address: HostPort | None = None) -> KafkaError | None:
+    def _error(self, api: Api, answer: Mapping[str, Any], address: HostPort | None = None) -> KafkaError | None:
         code = answer["errorCode"]
-        return KafkaError(address or self._any(), code, request.name, answer.get("errorMessage")) if code else None
+        return KafkaError(address or self._any(), code, api.name, answer.get("errorMessage")) if code else None
 
-    def _read(self, address: HostPort, request: Request, body: bytes) -> Dict[str, Any]:
+    def _read(
+        self, address: HostPort, request: Request, read: Callable[[Answer], Dict[str, Any]] = Answer.fields
+    ) -> Dict[str, Any]:
         try:
-            return broker_requests.read(request, self._send(address, request, body))
-        except broker_requests.MalformedAnswer as error:
+            return read(self._send(address, request))
+        except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
 
-    def _send(self, address: HostPort, request: Request, body: bytes, largest: int = 16 << 20) -> bytes:
+    def _send(self, address: HostPort, request: Request, largest: int = 16 << 20) -> Answer:
         with KafkaConnection(address, self._client, self._timeout) as connection:
             offered = connection.api_versions().api_keys
-            refused = oldest.refusal_of_broker(offered) if request.api_key in offered else None
+            refused = oldest.refusal_of_broker(offered) if request.api.api_key in offered else None
             if refused:
                 raise ProtocolError(address, refused)
-            return connection.request(
-                request.api_key, request.version, body, request.name, max(self._timeout, _CHANGE_S), largest
-            )
+            return connection.request(request, max(self._timeout, _CHANGE_S), largest)
 
 
 def _own_source(kind: int, name: str) -> int:

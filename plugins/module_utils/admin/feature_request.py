@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection, KafkaError
@@ -40,8 +41,7 @@ def send(
     `timeout`: seconds to connect; `cluster_id`: that a controller must report on the same connection. Raises WireError
     where nothing was sent, and Unanswered where the change may have been made; SecurityError.
     """
-    request = admin_requests.UPDATE_FEATURES
-    body = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
+    request = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
     connection = None
     try:
         with KafkaConnection(address, security, timeout) as connection:
@@ -52,9 +52,8 @@ def send(
                     f"this controller is of cluster {found or 'unknown'}, and the task is for cluster {cluster_id}. "
                     "Nothing was changed (QS-ADMIN-001)",
                 )
-            sent = connection.request(request.api_key, request.version, body, request.name, max(timeout, _CHANGE_S))
-        answer = broker_requests.read(request, sent)
-    except (WireError, broker_requests.MalformedAnswer) as error:
+            answer = connection.request(request, max(timeout, _CHANGE_S)).fields()
+    except (WireError, MalformedAnswer) as error:
         if connection is None or connection.sent is None or validate_only:
             if isinstance(error, WireError):
                 raise
@@ -63,7 +62,7 @@ def send(
 
     def error_of(entry: Mapping) -> KafkaError | None:
         code = entry["errorCode"]
-        return KafkaError(address, code, request.name, entry.get("errorMessage")) if code else None
+        return KafkaError(address, code, request.api.name, entry.get("errorMessage")) if code else None
 
     return error_of(answer), {result["feature"]: error_of(result) for result in answer["results"]}
 

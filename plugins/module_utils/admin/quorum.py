@@ -13,8 +13,8 @@ import time
 from typing import Any, Callable, Dict, List, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum_change import Joining, QuorumError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer, Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
@@ -85,31 +85,31 @@ class Changer:
 
     def add(self, cluster_id: str, joining: Joining) -> Dict[str, Any]:
         """Make an observer a voter; return the quorum with it."""
-        body = admin_requests.add_voter(
+        request = admin_requests.add_voter(
             cluster_id, joining.node_id, joining.directory_id, joining.endpoints, int(_CHANGE_S * 1000)
         )
 
         def is_voter(found: Mapping[str, Any]) -> bool:
             return [joining.node_id, joining.directory_id] in _voters(found)
 
-        return self._change(admin_requests.ADD_VOTER, body, is_voter, f"controller {joining.node_id} as a voter")
+        return self._change(request, is_voter, f"controller {joining.node_id} as a voter")
 
     def remove(self, cluster_id: str, node_id: int, directory_id: str) -> Dict[str, Any]:
         """Remove a voter; return the quorum without it. One that leads resigns: the new leader's answer counts."""
-        body = admin_requests.remove_voter(cluster_id, node_id, directory_id)
+        request = admin_requests.remove_voter(cluster_id, node_id, directory_id)
 
         def is_gone(found: Mapping[str, Any]) -> bool:
             return [node_id, directory_id] not in _voters(found) and found["leader_id"] != node_id
 
-        return self._change(admin_requests.REMOVE_VOTER, body, is_gone, f"the voters without controller {node_id}")
+        return self._change(request, is_gone, f"the voters without controller {node_id}")
 
     def unregister(self, controller_id: int) -> None:
         """Remove the registration of a controller. A second request says that there is none: that is the proof."""
-        body = admin_requests.unregister_controller(controller_id)
+        request = admin_requests.unregister_controller(controller_id)
         end, last = time.monotonic() + self._wait_s, "no answer"
         while True:
             try:
-                error = self._send(admin_requests.UNREGISTER_CONTROLLER, body)
+                error = self._send(request)
                 if error is not None and error.code == _NOT_REGISTERED:
                     return
                 if error is not None and error.code not in _RETRIED:
@@ -124,9 +124,7 @@ class Changer:
                 )
             time.sleep(_POLL_S)
 
-    def _change(
-        self, request: Request, body: bytes, is_done: Callable[[Mapping[str, Any]], bool], what: str
-    ) -> Dict[str, Any]:
+    def _change(self, request: Request, is_done: Callable[[Mapping[str, Any]], bool], what: str) -> Dict[str, Any]:
         """Send a change of the voters until the leader describes its result, and has committed what it had then; return
         the quorum. A request that was begun to be sent may have been made, whatever became of its answer."""
         end, last = time.monotonic() + self._wait_s, "no answer"
@@ -140,7 +138,7 @@ class Changer:
                         return found
                     last = f"offset {committed_at} of the metadata log is not committed"
                 elif not accepted:
-                    error = self._send(request, body)
+                    error = self._send(request)
                     if error is not None and error.code not in _RETRIED and not (begun and error.code in _MADE):
                         raise Refused(
                             f"the leader refused: {error}. {'' if begun else 'Nothing was changed '}(QS-QUORUM-009)"
@@ -168,7 +166,7 @@ class Changer:
         except WireError:
             return  # the next reading says why
 
-    def _send(self, request: Request, body: bytes) -> KafkaError | None:
+    def _send(self, request: Request) -> KafkaError | None:
         """Send a request to the quorum's leader; return its error. The controller must report the cluster's id on the
         same connection."""
         found = read(self._admin)
@@ -184,13 +182,13 @@ class Changer:
                     f"this controller is of cluster {cluster_id or 'unknown'}, and the task is for cluster "
                     f"{self._admin.cluster_id}. Nothing was changed (QS-ADMIN-001)",
                 )
-            sent = connection.request(request.api_key, request.version, body, request.name, self._timeout + _CHANGE_S)
+            sent = connection.request(request, self._timeout + _CHANGE_S)
         try:
-            answer = broker_requests.read(request, sent)
-        except broker_requests.MalformedAnswer as error:
+            answer = sent.fields()
+        except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
         code = answer["errorCode"]
-        return KafkaError(address, code, request.name, answer.get("errorMessage")) if code else None
+        return KafkaError(address, code, request.api.name, answer.get("errorMessage")) if code else None
 
 
 def _log_end(found: Mapping[str, Any]) -> int:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple
+from typing import Any, Callable, Dict, Iterable, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Answer, Api, Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.kafka_answers import (
     ApiVersions,
     ErrorCode,
@@ -72,10 +74,9 @@ __all__ = [
     "unregister_broker",
 ]
 
-DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 55, 60
 # metadata.version 3.7-IV0: from it on controllers register (KIP-919; isControllerRegistrationSupported)
 CONTROLLERS_REGISTER = 15
-_CONTROLLERS = 2  # DescribeCluster's type of endpoints
+_CONTROLLERS, _OF_CONTROLLERS = 2, 1  # DescribeCluster's type of endpoints, and the version that has it
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
@@ -258,30 +259,25 @@ class KafkaConnection:
         answers in version 0, with the versions that it knows (KIP-511).
         """
         if self._api_versions is None:
-            version = 4
-            answer = self._ask_api_versions(version)
-            if answer[:2] == _UNSUPPORTED:
-                known = self._decoded(decode_newest_api_versions, answer, 0, "ApiVersions")
-                version = 3 if known >= 3 else 0
-                answer = self._ask_api_versions(version)
-            self._api_versions = self._decoded(decode_api_versions, answer, version, "ApiVersions")
+            client = apis.API_VERSIONS.request(clientSoftwareName=_CLIENT_NAME, clientSoftwareVersion=_CLIENT_VERSION)
+            answer = self._ask(client, apis.API_VERSIONS.newest)
+            if answer.data[:2] == _UNSUPPORTED:
+                known = self._decoded(decode_newest_api_versions, answer._replace(version=0))
+                answer = self._ask(client, 3 if known >= 3 else 0)
+            self._api_versions = self._decoded(decode_api_versions, answer)
         return self._api_versions
-
-    def _ask_api_versions(self, version: int) -> bytes:
-        client = {"clientSoftwareName": _CLIENT_NAME, "clientSoftwareVersion": _CLIENT_VERSION}
-        return self._ask("ApiVersions", version, client if version >= 3 else {})
 
     def describe_quorum(self) -> Quorum:
         """Return DescribeQuorum of `__cluster_metadata`, after authentication if the security requires it."""
-        offered = self.api_versions().api_keys.get(DESCRIBE_QUORUM)
-        if offered is None or offered[0] > 2:
+        offered = self.api_versions().api_keys
+        version = apis.DESCRIBE_QUORUM.version(offered)
+        if version is None:
             message = "brokers in ZooKeeper or migration mode do not support it: ask the controllers"
-            raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
+            missing = apis.DESCRIBE_QUORUM.api_key not in offered
+            raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if missing else None)
         self.authenticate()
-        version = min(2, offered[1])
         topic = {"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}
-        answer = self._ask("DescribeQuorum", version, {"topics": [topic]})
-        return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
+        return self._decoded(decode_quorum, self._ask(apis.DESCRIBE_QUORUM.request(topics=[topic]), version))
 
     def cluster_id_of_controllers(self) -> str | None:
         """Return the cluster id that a controller reports (DescribeCluster v1, KIP-919), None if it cannot.
@@ -289,14 +285,13 @@ class KafkaConnection:
         It cannot below metadata.version 3.7-IV0. A controller that has not loaded its metadata yet takes its version
         for older and refuses too (ControllerApis.handleDescribeCluster): it is asked again until the deadline.
         """
-        lowest, highest = self.api_versions().api_keys.get(DESCRIBE_CLUSTER, (0, -1))
-        if not lowest <= 1 <= highest:
+        if apis.DESCRIBE_CLUSTER.version(self.api_versions().api_keys) != _OF_CONTROLLERS:
             return None
         self.authenticate()
         while True:
-            answer = self._ask("DescribeCluster", 1, {"endpointType": _CONTROLLERS})
+            answer = self._ask(apis.DESCRIBE_CLUSTER.request(endpointType=_CONTROLLERS), _OF_CONTROLLERS)
             try:
-                return self._decoded(decode_cluster, answer, 1, "DescribeCluster")
+                return self._decoded(decode_cluster, answer)
             except KafkaError as error:
                 if error.code != _UNSUPPORTED_VERSION or self._wire.deadline.remaining() <= 2 * _POLL_S:
                     raise
@@ -315,30 +310,26 @@ class KafkaConnection:
     def unregister_broker(self, broker_id: int) -> None:
         """Send UnregisterBroker v0 (KIP-631), after authentication if the security requires it. Raises KafkaError."""
         self.authenticate()
-        answer = self._ask("UnregisterBroker", 0, {"brokerId": broker_id})
-        self._decoded(decode_unregistered, answer, 0, "UnregisterBroker")
+        api = apis.UNREGISTER_BROKER
+        self._decoded(decode_unregistered, self._ask(api.request(brokerId=broker_id), api.newest))
 
-    def request(
-        self, key: int, version: int, body: bytes, name: str, timeout: float, largest: int = _LARGEST_ANSWER
-    ) -> bytes:
-        """Send a request of a flexible version (KIP-482) to this server and return the body of its answer.
+    def request(self, request: Request, timeout: float, largest: int = _LARGEST_ANSWER) -> Answer:
+        """Send a request to this server, in the newest version that both know, and return its answer.
 
         Authenticate first if the security requires it. `timeout`: seconds for this answer, from now; `largest`: its
-        maximum size in bytes. Raises KafkaError (UNSUPPORTED_VERSION) before sending if the server does not offer it.
+        maximum size in bytes. Raises before sending: KafkaError (UNSUPPORTED_VERSION) if the server offers no version
+        of the table, messages.MessageError if that version has no place for the request's fields.
         """
         self._wire.deadline = Deadline(timeout)
-        lowest, highest = self.api_versions().api_keys.get(key, (0, -1))
-        if not lowest <= version <= highest:
-            offered = f"versions {lowest} to {highest}" if highest >= 0 else "no version"
-            raise KafkaError(
-                self.address,
-                _UNSUPPORTED_VERSION,
-                name,
-                f"this server offers {offered} of it, version {version} is needed (QS-CONNECT-004)",
-            )
+        offered = self.api_versions().api_keys
+        version = request.api.version(offered)
+        if version is None:
+            needed = f"needed of this server is {request.api.explain(offered)}"
+            raise KafkaError(self.address, _UNSUPPORTED_VERSION, request.api.name, f"{needed} (QS-CONNECT-004)")
+        body = request.body(version)
         self.authenticate()
-        self.sent = name
-        return self._send(key, version, body, name, largest)
+        self.sent = request.api.name
+        return self._send(request.api, version, body, largest)
 
     def authenticate(self) -> None:
         """Authenticate once a connection with the security's SASL mechanism; do nothing without SASL."""
@@ -346,8 +337,8 @@ class KafkaConnection:
             return
         self._authenticated = True
         mechanism = str(self.security.mechanism)
-        answer = self._ask("SaslHandshake", 1, {"mechanism": mechanism})
-        code, offered = self._decoded(decode_handshake, answer, 1, "SaslHandshake")
+        api = apis.SASL_HANDSHAKE
+        code, offered = self._decoded(decode_handshake, self._ask(api.request(mechanism=mechanism), api.newest))
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
                 self.address,
@@ -401,8 +392,10 @@ class KafkaConnection:
             raise Unreachable(self.address, "timeout", f"{message} (QS-CONNECT-003)") from None
 
     def _exchange(self, token: bytes) -> bytes:
-        answer = self._ask("SaslAuthenticate", 1, {"authBytes": token})
-        code, message, challenge = self._decoded(decode_authenticate, answer, 1, "SaslAuthenticate")
+        api = apis.SASL_AUTHENTICATE
+        code, message, challenge = self._decoded(
+            decode_authenticate, self._ask(api.request(authBytes=token), api.newest)
+        )
         if code == _SASL_AUTHENTICATION_FAILED:
             user = f" as {self.security.username!r}" if self.security.username else ""
             text = f"{self.security.mechanism} login{user} failed"
@@ -411,20 +404,19 @@ class KafkaConnection:
             raise KafkaError(self.address, code, "SaslAuthenticate", message)
         return challenge
 
-    def _ask(self, name: str, version: int, values: Mapping[str, Any]) -> bytes:
-        request = f"{name}Request"
-        body = messages.encode(request, version, values)
-        return self._send(messages.api_key(request), version, body, name, _LARGEST_ANSWER)
+    def _ask(self, request: Request, version: int) -> Answer:
+        return self._send(request.api, version, request.body(version), _LARGEST_ANSWER)
 
-    def _send(self, key: int, version: int, body: bytes, name: str, largest: int) -> bytes:
-        """Send one request and return the answer after its header."""
+    def _send(self, api: Api, version: int, body: bytes, largest: int) -> Answer:
+        """Send one request and return its answer."""
+        name = api.name
         self._correlation += 1
         flexible = messages.is_flexible(f"{name}Request", version)
         header = messages.encode(
             "RequestHeader",
             2 if flexible else 1,
             {
-                "requestApiKey": key,
+                "requestApiKey": api.api_key,
                 "requestApiVersion": version,
                 "correlationId": self._correlation,
                 "clientId": _CLIENT_NAME,
@@ -454,11 +446,12 @@ class KafkaConnection:
             raise ProtocolError(
                 self.address, f"{name}: got answer {correlation} to request {self._correlation} (QS-CONNECT-004)"
             )
-        return answer[start:]
+        return Answer(api, version, answer[start:])
 
-    def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
+    def _decoded(self, decode: Callable[[bytes, int], Any], answer: Answer) -> Any:
+        name, version = answer.api.name, answer.version
         try:
-            return decode(answer, version)
+            return decode(answer.data, version)
         except ErrorCode as error:
             kind = NotLeader if error.code == _NOT_LEADER else KafkaError
             raise kind(self.address, error.code, name, error.server_message) from None

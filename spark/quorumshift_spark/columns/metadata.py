@@ -5,7 +5,8 @@
 
 The answer has no length of a partition, so a loop walks over the lengths of their lists. It takes each length as
 one byte. read_structs checks that for all partitions together, in order, and the topics before the first one that is
-not so are correct; that topic goes through the generic decoder.
+not so are correct; that topic goes through the generic decoder, as does the answer of a
+broker that has no version of this layout.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages.messages import fields_of, read_length
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import (
-    METADATA,
-    MetadataAnswer,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import MetadataAnswer
 
 from quorumshift_spark.columns import IDS, PARTITIONS, sorted_lists
 from quorumshift_spark.columns.structs import ARROW_TYPES, PADDING, Cursor, read_structs
@@ -35,7 +34,7 @@ SERVED_PARTITIONS = pa.schema([*PARTITIONS, ("error_code", pa.int16()), ("offlin
 listener with the name of the one that was asked.
 """
 
-_PARTITION_FIELDS = fields_of("MetadataResponse", METADATA.version, "topics", "partitions")
+_PARTITION_FIELDS = fields_of("MetadataResponse", apis.METADATA.newest, "topics", "partitions")
 _CHUNK = 50_000  # partitions that are decoded together
 _BEFORE_NAME, _BEFORE_PARTITIONS = 2, 17  # bytes of a topic's errorCode; of its topicId and isInternal
 _AFTER_PARTITIONS = struct.Struct(">iB")  # topicAuthorizedOperations, number of tags
@@ -51,8 +50,9 @@ class Served(NamedTuple):
 
 def read_topics(metadata: MetadataAnswer) -> Iterator[Served]:
     """Yield TOPICS with their SERVED_PARTITIONS, up to the end of the answer. Raises MalformedAnswer."""
+    is_newest = metadata.answer.version == apis.METADATA.newest
     while metadata.topics_left > 0:
-        topics, starts = _walk(metadata)
+        topics, starts = _walk(metadata) if is_newest else ([], [])
         served = _read_topics(metadata, topics, starts) if topics else None
         yield served or _read_slowly(metadata.read_topic())
     metadata.check_end()
@@ -70,7 +70,7 @@ class _Topic(NamedTuple):
 
 def _walk(metadata: MetadataAnswer) -> Tuple[List[_Topic], List[int]]:
     """Return the next topics, up to one that cannot be read, and where their partitions start."""
-    data, at = metadata.answer, metadata.position
+    data, at = metadata.data, metadata.position
     topics: List[_Topic] = []
     starts: List[int] = []
     try:
@@ -122,7 +122,7 @@ def _walk_partitions(data: bytes, at: int, count: int) -> List[int]:
 def _read_topics(metadata: MetadataAnswer, topics: List[_Topic], starts: List[int]) -> Served | None:
     """Read these topics up to one that is not in the common form; None if it is the first."""
     base = topics[0].start
-    data = metadata.answer[base : topics[-1].end] + PADDING
+    data = metadata.data[base : topics[-1].end] + PADDING
     structs = read_structs(data, np.array(starts, np.int64) - base, _PARTITION_FIELDS)
     topic_of = np.repeat(np.arange(len(topics)), [topic.partitions for topic in topics])
     good = int(topic_of[structs.odd.argmax()]) if structs.odd.any() else len(topics)

@@ -14,8 +14,12 @@ import time
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.broker_requests import Request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import (
+    admin_requests,
+    apis,
+    broker_requests,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Answer, Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import topics as topic_probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
@@ -52,9 +56,6 @@ _RETENTIONS = {  # config of brokers: (unit in ms, Kafka's default)
 _TRANSACTIONAL_ID_NOT_FOUND = 105
 _TRANSIENT = (14, 15, 16)  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 _LARGEST = 1 << 30
-
-_LIST_TRANSACTIONS = Request("ListTransactions", 0)
-_DESCRIBE_TRANSACTIONS = Request("DescribeTransactions", 0)
 
 
 class ClusterError(Exception):
@@ -106,7 +107,7 @@ class Cluster:
             try:
                 address = parse_host_port(server)
                 with KafkaConnection(address, self._security, self._seconds) as connection:
-                    answer = self._send(connection, broker_requests.METADATA, broker_requests.metadata(None))
+                    answer = self._ask(connection, broker_requests.metadata(None))
                 head, topics = broker_requests.read_metadata(answer)
                 return _metadata(head, topics)
             except (WireError, ValueError) as error:
@@ -141,7 +142,7 @@ class Cluster:
         """Return the replicas that a broker has, with their sizes in bytes. Raises ClusterError."""
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
-                listed = self._ask(connection, admin_requests.DESCRIBE_LOG_DIRS, admin_requests.log_dirs(None))
+                listed = broker_requests.read_log_dirs(self._ask(connection, admin_requests.log_dirs(None)))
         except (WireError, ValueError) as error:
             raise ClusterError(f"{address}: the list of replicas: {error} (QS-VERIFY-003)") from error
         if listed["errorCode"] == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
@@ -241,12 +242,12 @@ class Cluster:
         found: Dict[str, Transaction] = {}
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
-                listed = self._ask(connection, _LIST_TRANSACTIONS, _LIST_TRANSACTIONS.body())
+                listed = self._ask(connection, apis.LIST_TRANSACTIONS.request()).fields()
                 _check(listed["errorCode"], f"{address}: the list of transactions")
                 names = [state["transactionalId"] for state in listed["transactionStates"]]
                 for first in range(0, len(names), 1000):
-                    body = _DESCRIBE_TRANSACTIONS.body(transactionalIds=names[first : first + 1000])
-                    for state in self._ask(connection, _DESCRIBE_TRANSACTIONS, body)["transactionStates"]:
+                    request = apis.DESCRIBE_TRANSACTIONS.request(transactionalIds=names[first : first + 1000])
+                    for state in self._ask(connection, request).fields()["transactionStates"]:
                         if state["errorCode"] == _TRANSACTIONAL_ID_NOT_FOUND:  # expired since
                             continue
                         _check(state["errorCode"], f"{address}: transactional id {state['transactionalId']}")
@@ -255,12 +256,8 @@ class Cluster:
             raise ClusterError(f"{address}: the list of transactions: {error} (QS-VERIFY-003)") from error
         return found
 
-    def _ask(self, connection: KafkaConnection, request: Request, body: bytes) -> Dict[str, Any]:
-        """Return the answer. Raises WireError, MalformedAnswer."""
-        return broker_requests.read(request, self._send(connection, request, body))
-
-    def _send(self, connection: KafkaConnection, request: Request, body: bytes) -> bytes:
-        return connection.request(request.api_key, request.version, body, request.name, self._seconds, _LARGEST)
+    def _ask(self, connection: KafkaConnection, request: Request) -> Answer:
+        return connection.request(request, self._seconds, _LARGEST)
 
     def retentions(self, found: Metadata) -> Dict[str, int]:
         """Return the shortest value of the brokers, in ms, of offsets.retention.minutes and

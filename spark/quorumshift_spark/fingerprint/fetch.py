@@ -19,7 +19,8 @@ import time
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Answer, Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import ERROR_NAMES, KafkaConnection
@@ -32,7 +33,6 @@ from quorumshift_spark.fingerprint.batches import CorruptBatch, Reader
 from quorumshift_spark.fingerprint.data import SCHEMA, Data, rows
 from quorumshift_spark.fingerprint.plan import PartitionState, Range, TopicPartition, chunks_in, split
 
-_FETCH, _VERSION = 1, 13
 _PARTITIONS_AT_ONCE = 64
 _ANSWER_BYTES, _PARTITION_BYTES, _WAIT_MS = 16 << 20, 4 << 20, 500
 # One batch can be larger than the answer that was asked for
@@ -210,10 +210,10 @@ class _Work:
         self, connection: KafkaConnection, asked: Mapping[Partition, Tuple[Reader, Job]]
     ) -> Dict[Partition, str]:
         """Add an answer's batches to the readers. Return why readers cannot go on. Raises WireError."""
-        answer = connection.request(_FETCH, _VERSION, _request(asked), "Fetch", self._timeout, _LARGEST_ANSWER)
+        answer = connection.request(_request(asked), self._timeout, _LARGEST_ANSWER)
         errors: Dict[Partition, str] = {}
         try:
-            for partition, code, end, aborted, data in _answers(memoryview(answer)):
+            for partition, code, end, aborted, data in _answers(answer):
                 reader = asked[partition][0]
                 if code:
                     errors[partition] = f"{connection.address} answered {_ERRORS.get(code, f'error {code}')}"
@@ -232,32 +232,29 @@ class _Work:
         return errors
 
 
-def _request(asked: Mapping[Partition, Tuple[Reader, Job]]) -> bytes:
+def _request(asked: Mapping[Partition, Tuple[Reader, Job]]) -> Request:
     committed = next(iter(asked.values()))[0].wanted.keyed
     topics: Dict[str, List[dict]] = {}
     for (topic_id, partition), (reader, job) in asked.items():
         place = {"partition": partition, "currentLeaderEpoch": job.epoch, "fetchOffset": reader.next}
         topics.setdefault(topic_id, []).append({**place, "partitionMaxBytes": _PARTITION_BYTES})
-    return messages.encode(
-        "FetchRequest",
-        _VERSION,
-        {
-            "maxWaitMs": _WAIT_MS,
-            "minBytes": 1,
-            "maxBytes": _ANSWER_BYTES,
-            "isolationLevel": int(committed),
-            "topics": [{"topicId": topic_id, "partitions": places} for topic_id, places in topics.items()],
-        },
+    return apis.FETCH.request(
+        maxWaitMs=_WAIT_MS,
+        minBytes=1,
+        maxBytes=_ANSWER_BYTES,
+        isolationLevel=int(committed),
+        topics=[{"topicId": topic_id, "partitions": places} for topic_id, places in topics.items()],
     )
 
 
-def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tuple[int, int]], memoryview]]:
+def _answers(answer: Answer) -> Iterator[Tuple[Partition, int, int, List[Tuple[int, int]], memoryview]]:
     """Yield ((topic id, partition), error code, end, aborted transactions, stored batches) of an answer's partitions.
 
     The end is the high watermark, or the last stable offset where committed records were requested. An aborted
     transaction is (producer id, first offset).
     """
-    fields = messages.decode("FetchResponse", _VERSION, answer)
+    data = memoryview(answer.data)
+    fields = answer._replace(data=data).fields()
     if fields["errorCode"]:
         raise ValueError(_ERRORS.get(fields["errorCode"], f"error {fields['errorCode']}"))
     for topic in fields["responses"]:
@@ -265,5 +262,5 @@ def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tup
             aborted = partition["abortedTransactions"]
             end = partition["highWatermark"] if aborted is None else partition["lastStableOffset"]
             listed = [(each["producerId"], each["firstOffset"]) for each in aborted or ()]
-            batches = answer[:0] if partition["records"] is None else partition["records"]
+            batches = data[:0] if partition["records"] is None else partition["records"]
             yield (topic["topicId"], partition["partitionIndex"]), partition["errorCode"], end, listed, batches

@@ -21,7 +21,14 @@ from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, N
 import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import (
+    Answer,
+    Api,
+    MalformedAnswer,
+    Request,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import (
@@ -222,19 +229,8 @@ def _connected(node: str, address: HostPort, security: Security | None, timeout:
             yield connection
     except WireError as error:
         raise ViewError(f"{node}: {error}") from error
-    except requests.MalformedAnswer as error:
+    except MalformedAnswer as error:
         raise ViewError(f"{node} at {address}: {error}") from error
-
-
-def _asked(
-    connection: KafkaConnection,
-    request: requests.Request,
-    body: bytes,
-    timeout: float,
-    largest: int = _LARGEST_RESPONSE,
-) -> bytes:
-    arguments = request.api_key, request.version, body, request.name
-    return connection.request(*arguments, timeout=timeout, largest=largest)
 
 
 def _topics_of(keys: Iterable[Key]) -> Set[str]:
@@ -289,7 +285,7 @@ class _Requester:
         """Yield the brokers that are up, and topics with their partitions: all topics, or those of these names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
-            response = self._request_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
+            response = self._request_raw(requests.metadata(page), requests.LARGEST_METADATA)
             metadata_answer = requests.MetadataAnswer(response)
             head = metadata_answer.head
             if self._cluster_id and head["clusterId"] != self._cluster_id:
@@ -299,9 +295,10 @@ class _Requester:
                     at = [["", broker["host"], broker["port"], ""]]
                     fields = {"fenced": False, "rack": broker["rack"], "endpoints": at}
                     yield form.broker(broker["nodeId"], fields)
-            topics = memoryview(response)[metadata_answer.position :]
+            topics = memoryview(response.data)[metadata_answer.position :]
             make = functools.partial(self._topics_of, metadata.read_topics(metadata_answer))
-            found = _ANSWERS.get((self._digests, None if page is None else (*page,)), topics, make)
+            key = self._digests, response.version, None if page is None else (*page,)
+            found = _ANSWERS.get(key, topics, make)
             self._topics += found.names
             self.offline_replicas += found.offline_replicas
             self._hidden_leaders += found.hidden_leaders
@@ -313,7 +310,7 @@ class _Requester:
             for topic in topics.to_pylist():
                 if topic["error_code"] == _UNKNOWN_TOPIC:
                     continue
-                self._check(requests.METADATA, {"errorCode": topic["error_code"]}, f"topic {topic['topic']}")
+                self._check(apis.METADATA, {"errorCode": topic["error_code"]}, f"topic {topic['topic']}")
                 found.names.append(topic["topic"])
                 found.shared.items.append(form.topic(topic["topic"], topic["topic_id"]))
             hidden = partitions.filter(pc.equal(partitions["error_code"], metadata.LISTENER_NOT_FOUND))
@@ -327,26 +324,28 @@ class _Requester:
         """Yield the configs set on the topics that `topics` yielded, unless deleted since."""
         for names in _pages(self._topics, page):
             resources = [(_TOPIC_RESOURCE, name) for name in names]
-            answer = self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, False))
+            answer = self._request_raw(requests.configs(resources, False))
 
             def entities(resources=resources, answer=answer):
                 for result in self._results(resources, answer):
                     if result["errorCode"] == _UNKNOWN_TOPIC:
                         continue
-                    self._check(requests.DESCRIBE_CONFIGS, result, f"topic {result['resourceName']}")
+                    self._check(apis.DESCRIBE_CONFIGS, result, f"topic {result['resourceName']}")
                     for config in result["configs"]:
                         if config["configSource"] == _TOPIC_CONFIG:
                             yield self._config("topic", result["resourceName"], config, config["value"])
 
-            yield _ANSWERS.get((self._digests, *names), answer, lambda made=entities: Shared([*made()]))
+            yield _ANSWERS.get(
+                (self._digests, answer.version, *names), answer.data, lambda made=entities: Shared([*made()])
+            )
 
     def client_metrics(self) -> List[Key]:
         """Return a key of each subscription of client metrics that the broker has."""
-        request = requests.LIST_CLIENT_METRICS
-        if request.api_key not in self._versions().api_keys:
+        api = apis.LIST_CLIENT_METRICS
+        if api.version(self._versions().api_keys) is None:
             return []
-        response = self._request(request, requests.client_metrics())
-        self._check(request, response)
+        response = self._request(requests.client_metrics())
+        self._check(api, response)
         names = [resource["name"] for resource in response["clientMetricsResources"]]
         return [("config", form.canonical(["client_metrics", name, ""])) for name in names]
 
@@ -357,11 +356,11 @@ class _Requester:
         for result in self._configs(resources, synonyms=False) if resources else ():
             kind, name = form.CONFIG_RESOURCES[result["resourceType"]], result["resourceName"]
             if result["errorCode"] in _NOT_DESCRIBED:
-                what = f"{requests.DESCRIBE_CONFIGS.name} of {kind} {name}"
+                what = f"{apis.DESCRIBE_CONFIGS.name} of {kind} {name}"
                 reason = f"{_error_text(result)}. Permit DESCRIBE_CONFIGS to the principal of quorumshift_client"
                 self._problems.append(Problem(f"broker {self._id}: {what}", reason))
                 continue
-            self._check(requests.DESCRIBE_CONFIGS, result, f"{kind} {name}")
+            self._check(apis.DESCRIBE_CONFIGS, result, f"{kind} {name}")
             for config in result["configs"]:
                 if config["configSource"] in _NAMED_CONFIG:
                     yield self._config(kind, name, config, config["value"])
@@ -377,7 +376,7 @@ class _Requester:
             entity = result["resourceName"]
             if result["errorCode"] == _INVALID_REQUEST:
                 raise self._error(f"another broker has this address: {result['errorMessage']}")
-            self._check(requests.DESCRIBE_CONFIGS, result, f"broker {entity or 'default'}")
+            self._check(apis.DESCRIBE_CONFIGS, result, f"broker {entity or 'default'}")
             if entity:
                 yield from _settings(result, settings)
             for config in result["configs"]:
@@ -389,11 +388,9 @@ class _Requester:
         return form.config(resource, entity, config["name"], value, self._digests, withheld=config["isSensitive"])
 
     def _configs(self, resources: List[Tuple[int, str]], synonyms: bool) -> List[Dict[str, Any]]:
-        return self._results(
-            resources, self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))
-        )
+        return self._results(resources, self._request_raw(requests.configs(resources, synonyms)))
 
-    def _results(self, resources: List[Tuple[int, str]], answer: bytes) -> List[Dict[str, Any]]:
+    def _results(self, resources: List[Tuple[int, str]], answer: Answer) -> List[Dict[str, Any]]:
         results = self._described.read(answer)
         described = {(result["resourceType"], result["resourceName"]) for result in results}
         missing = [name for kind, name in resources if (kind, name) not in described]
@@ -407,14 +404,14 @@ class _Requester:
         """Return all entities of a kind of _AT_ONCE."""
 
         def made():
-            response = requests.read(request, answer)
-            return Shared([] if self._is_off(kind, request, response) else [*entities(self, response)])
+            response = answer.fields()
+            return Shared([] if self._is_off(kind, answer.api, response) else [*entities(self, response)])
 
-        _kinds, request, body, entities = _AT_ONCE[kind]
-        answer = self._request_raw(request, body())
-        if len(answer) < _SMALL:  # such as an error
+        _kinds, request, entities = _AT_ONCE[kind]
+        answer = self._request_raw(request())
+        if len(answer.data) < _SMALL:  # such as an error
             return made()
-        return _ANSWERS.get((self._digests, request), answer, made)
+        return _ANSWERS.get((self._digests, answer.api, answer.version), answer.data, made)
 
     def _quotas(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for entry in response["entries"] or ():
@@ -424,20 +421,19 @@ class _Requester:
 
     def _scram(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for result in response["results"]:
-            self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
+            self._check(apis.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
                 mechanism = enums.name_from_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
     def check_served(self) -> None:
         """Find out which kinds the broker does not serve."""
-        acls, tokens = requests.DESCRIBE_ACLS, requests.DESCRIBE_TOKENS
         authorizer = self._authorizer()
         if authorizer and authorizer not in form.OWN_AUTHORIZERS:
             self._check_foreign(authorizer)
         else:
-            self._is_off("acl", acls, self._request(acls, requests.cluster_acls()))
-        self._is_off("delegation_token", tokens, self._request(tokens, requests.no_delegation_tokens()))
+            self._is_off("acl", apis.DESCRIBE_ACLS, self._request(requests.cluster_acls()))
+        self._is_off("delegation_token", apis.DESCRIBE_TOKENS, self._request(requests.no_delegation_tokens()))
 
     def _authorizer(self) -> str | None:
         """Return the class of the broker's authorizer, None without one."""
@@ -453,9 +449,9 @@ class _Requester:
         It need not (Authorizer.acls): it fails, or it lists none, and its rules are elsewhere. Then ACLs that Kafka's
         own authorizer left in the store count for none. That the client may not ask shows nothing.
         """
-        response = requests.read(requests.DESCRIBE_ACLS, self._request_raw(requests.DESCRIBE_ACLS, requests.acls()))
+        response = self._request(requests.acls())
         if response["errorCode"] not in _NOT_LISTED:
-            self._check(requests.DESCRIBE_ACLS, response)
+            self._check(apis.DESCRIBE_ACLS, response)
         if response["errorCode"] or not response["resources"]:
             found = _error_text(response) if response["errorCode"] else "none is listed"
             self.not_served["acl"] = f"its authorizer {authorizer} does not list ACLs ({found})"
@@ -491,39 +487,38 @@ class _Requester:
     def _versions(self) -> ApiVersions:
         return self._connection.api_versions()
 
-    def _request(self, request: requests.Request, body: bytes) -> Dict[str, Any]:
-        return requests.read(request, self._request_raw(request, body))
+    def _request(self, request: Request) -> Dict[str, Any]:
+        return self._request_raw(request).fields()
 
-    def _request_raw(self, request: requests.Request, body: bytes, largest: int = _LARGEST_RESPONSE) -> bytes:
-        return _asked(self._connection, request, body, self._timeout, largest)
+    def _request_raw(self, request: Request, largest: int = _LARGEST_RESPONSE) -> Answer:
+        return self._connection.request(request, self._timeout, largest)
 
-    def _check(self, request: requests.Request, response: Dict[str, Any], what: str = "") -> None:
+    def _check(self, api: Api, response: Dict[str, Any], what: str = "") -> None:
         if response["errorCode"]:
-            raise self._error(f"{request.name}{f' of {what}' if what else ''} returned {_error_text(response)}")
+            raise self._error(f"{api.name}{f' of {what}' if what else ''} returned {_error_text(response)}")
 
-    def _is_off(self, kind: str, request: requests.Request, response: Dict[str, Any]) -> bool:
+    def _is_off(self, kind: str, api: Api, response: Dict[str, Any]) -> bool:
         if response["errorCode"] not in _NOT_SERVED.get(kind, ()):
-            self._check(request, response)
+            self._check(api, response)
             return False
-        self.not_served[kind] = f"{request.name}: {_error_text(response)}"
+        self.not_served[kind] = f"{api.name}: {_error_text(response)}"
         return True
 
     def _error(self, text: str) -> ViewError:
         return ViewError(f"broker {self._id} at {self._connection.address}: {text} (QS-VERIFY-003)")
 
 
-_AT_ONCE: Dict[str, Tuple[Set[str], requests.Request, Callable[[], bytes], Callable[[_Requester, Any], Any]]] = {
-    "quota": ({"quota"}, requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas, _Requester._quotas),
-    "scram": ({"scram"}, requests.DESCRIBE_SCRAM, requests.scram, _Requester._scram),
-    "acl": ({"acl"}, requests.DESCRIBE_ACLS, requests.acls, _Requester._acls),
+_AT_ONCE: Dict[str, Tuple[Set[str], Callable[[], Request], Callable[[_Requester, Any], Any]]] = {
+    "quota": ({"quota"}, requests.client_quotas, _Requester._quotas),
+    "scram": ({"scram"}, requests.scram, _Requester._scram),
+    "acl": ({"acl"}, requests.acls, _Requester._acls),
     "delegation_token": (
         {"delegation_token", "token_hmac"},
-        requests.DESCRIBE_TOKENS,
         requests.delegation_tokens,
         _Requester._delegation_tokens,
     ),
 }
-"""By kind: the kinds that one answer has, the request, its body, and what makes entities of the answer."""
+"""By kind: the kinds that one answer has, the request, and what makes entities of the answer."""
 
 
 class ControllerView(LiveView):
@@ -548,13 +543,12 @@ class ControllerView(LiveView):
         """See View.read. Raises ViewError."""
         started = time.time()
         what = f"controller {self._id}"
-        body = requests.configs([(_BROKER_RESOURCE, str(self._id))], synonyms=True)
-        request = requests.DESCRIBE_CONFIGS
+        request = requests.configs([(_BROKER_RESOURCE, str(self._id))], synonyms=True)
         with _connected(what, self._address, self._security, self._timeout) as connection:
-            for result in requests.read(request, _asked(connection, request, body, self._timeout))["results"]:
+            for result in connection.request(request, self._timeout, _LARGEST_RESPONSE).fields()["results"]:
                 if result["errorCode"]:
                     raise ViewError(
-                        f"{what} at {self._address}: {request.name} returned {_error_text(result)} (QS-VERIFY-003)"
+                        f"{what} at {self._address}: {request.api.name} returned {_error_text(result)} (QS-VERIFY-003)"
                     )
                 yield from _settings(result, self._settings)
         yield Statement({"time_ms": int(started * 1000)}, [])

@@ -13,7 +13,7 @@ import struct
 import threading
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import kafka_answers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis, kafka_answers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 
@@ -27,7 +27,7 @@ def recorded(name, kind):
 
 def test_api_versions_of_a_controller():
     answer = kafka_answers.decode_api_versions(*recorded("controller_migration", "api_versions"))
-    assert answer.api_keys[kafka_wire.DESCRIBE_QUORUM] == (0, 2) and answer.api_keys[1] == (0, 17)
+    assert answer.api_keys[apis.DESCRIBE_QUORUM.api_key] == (0, 2) and answer.api_keys[1] == (0, 17)
     assert answer.supported_features == {"kraft.version": (0, 1), "metadata.version": (1, 21)}
     assert answer.finalized_features == {"metadata.version": (21, 21)}
     assert answer.finalized_features_epoch > 0
@@ -36,7 +36,7 @@ def test_api_versions_of_a_controller():
 
 def test_api_versions_of_a_plain_broker():
     answer = kafka_answers.decode_api_versions(*recorded("zk", "api_versions"))
-    assert answer.api_keys[4] == (0, 7) and kafka_wire.DESCRIBE_QUORUM not in answer.api_keys
+    assert answer.api_keys[4] == (0, 7) and apis.DESCRIBE_QUORUM.api_key not in answer.api_keys
     assert answer.finalized_features == {} and answer.zk_migration_ready is False
 
 

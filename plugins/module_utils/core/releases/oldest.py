@@ -4,7 +4,8 @@
 """The oldest release of Kafka whose brokers the collection can restart, upgrade and reassign. Pure.
 
 A running broker is asked which versions of requests it offers, since that decides; a broker that is down has only the
-release of its jars. Before 3.1 no broker offers Metadata 12: waits for a healthy cluster could never end.
+release of its jars. Before 2.4 no broker offers Metadata 9 or reassignments (KIP-455): waits for a healthy cluster
+could never end.
 """
 
 from __future__ import annotations
@@ -14,24 +15,14 @@ from typing import List, Mapping, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 
-OLDEST = (3, 1)
-_NEEDED = (
-    *(broker_requests.METADATA, broker_requests.DESCRIBE_CONFIGS, broker_requests.LIST_OFFSETS),
-    *(admin_requests.LIST_REASSIGNMENTS, admin_requests.ALTER_REASSIGNMENTS, admin_requests.INCREMENTAL_ALTER_CONFIGS),
-)
+OLDEST = (2, 4)
 
 
 def find_lacking(api_keys: Mapping[int, Sequence[int]]) -> List[str]:
     """Return the requests that are needed and that a broker with this answer to ApiVersions does not offer."""
-    lacking = []
-    for request in _NEEDED:
-        lowest, highest = api_keys.get(request.api_key, (0, -1))
-        if not lowest <= request.version <= highest:
-            offered = f"{lowest} to {highest}" if highest >= 0 else "no version"
-            lacking.append(f"{request.name} {request.version} (it offers {offered})")
-    return lacking
+    return [api.explain(api_keys) for api in apis.OF_2_4 if api.version(api_keys) is None]
 
 
 def refusal(nodes: Mapping[str, NodeFacts]) -> str | None:

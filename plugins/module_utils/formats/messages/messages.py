@@ -247,6 +247,14 @@ def head_reader(message: str, version: int, *path: str) -> Reader:
 
 
 @functools.lru_cache(maxsize=None)
+def tail_reader(message: str, version: int, *path: str) -> Reader:
+    """Return a reader of the fields after the one at this path, up to the end of its struct."""
+    fields = fields_of(message, version, *path[:-1])
+    after = fields[[field.name for field in fields].index(path[-1]) + 1 :]
+    return _struct_reader(after, is_flexible(message, version), f"{message} v{version}")
+
+
+@functools.lru_cache(maxsize=None)
 def _writer(message, version):
     return _struct_writer(fields_of(message, version), is_flexible(message, version), f"{message} v{version}")
 

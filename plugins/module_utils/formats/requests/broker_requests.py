@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Encode the requests for a broker's metadata and decode their answers. No I/O.
+"""Make the requests for a broker's metadata and read their answers. No I/O.
 
-Each request has one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
-migrate), but for ListClientMetricsResources. kafka-python has no DescribeDelegationToken, and it holds a complete
-answer as objects (1 kB a partition), while this module reads Metadata topic by topic.
+kafka-python has no DescribeDelegationToken, and it holds a complete answer as objects (1 kB a partition), while this
+module reads Metadata topic by topic.
 
 The broker answers each of them itself and never forwards it to the controller (KafkaApis.handle, 3.9: no
 maybeForwardToController). The source of an answer depends on the broker's mode:
@@ -35,81 +34,55 @@ The principal must be a super user, or have DESCRIBE on all topics and tokens.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
-
-
-class Request(NamedTuple):
-    """A request in one version."""
-
-    name: str
-    version: int
-
-    @property
-    def api_key(self) -> int:
-        return messages.api_key(f"{self.name}Request")
-
-    def body(self, **values: Any) -> bytes:
-        """Return the request with these values. Raises messages.MessageError."""
-        return messages.encode(f"{self.name}Request", self.version, values)
-
-
-class MalformedAnswer(ValueError):
-    """An answer's bytes do not match its layout."""
-
-    def __init__(self, request: Request, reason: object) -> None:
-        detail = reason.detail if isinstance(reason, messages.MessageError) else reason
-        super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {detail}")
-
-
-METADATA = Request("Metadata", 12)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import (
+    Answer,
+    MalformedAnswer,
+    Request,
+)
 
 # Maximum size in bytes of an answer with all topics: about 50 bytes a partition. It cannot be requested in parts
 # without the topics' names.
 LARGEST_METADATA = 1 << 30
 
-DESCRIBE_CONFIGS = Request("DescribeConfigs", 4)
-DESCRIBE_CLIENT_QUOTAS = Request("DescribeClientQuotas", 1)
-DESCRIBE_SCRAM = Request("DescribeUserScramCredentials", 0)
-DESCRIBE_ACLS = Request("DescribeAcls", 3)
-DESCRIBE_TOKENS = Request("DescribeDelegationToken", 3)
-LIST_CLIENT_METRICS = Request("ListClientMetricsResources", 0)  # Kafka 3.7 and later, in KRaft mode (KIP-1000)
-LIST_OFFSETS = Request("ListOffsets", 7)
 # As the replica id: the broker returns the end of its own log, leader or not (ListOffsetsRequest, KafkaApis).
 _DEBUGGING_REPLICA, _CONSUMER, _LATEST = -2, -1, -1
 _ANY = 1  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
 _CLUSTER, _LITERAL = 4, 3
+_CLUSTER_AUTHORIZATION_FAILED = 31
 
-# --- bodies of the requests ------------------------------------------------------------------------------
+# --- the requests ------------------------------------------------------------------------------
 
 
-def metadata(topics: Iterable[str] | None) -> bytes:
+def metadata(topics: Iterable[str] | None) -> Request:
     """Return a request for all topics (None) or the named ones; it creates no topic."""
     listed = None if topics is None else [{"name": name} for name in topics]
-    return METADATA.body(topics=listed, allowAutoTopicCreation=False)
+    return apis.METADATA.request(topics=listed, allowAutoTopicCreation=False)
 
 
-def configs(resources: Iterable[Tuple[int, str]], synonyms: bool, keys: Iterable[str] | None = None) -> bytes:
+def configs(resources: Iterable[Tuple[int, str]], synonyms: bool, keys: Iterable[str] | None = None) -> Request:
     """Return a request for configs of each (resource type, name): all or `keys`, optionally with their synonyms."""
     wanted = None if keys is None else list(keys)
     listed = [{"resourceType": kind, "resourceName": name, "configurationKeys": wanted} for kind, name in resources]
-    return DESCRIBE_CONFIGS.body(resources=listed, includeSynonyms=synonyms)
+    return apis.DESCRIBE_CONFIGS.request(resources=listed, includeSynonyms=synonyms)
 
 
-def client_quotas() -> bytes:
+def client_quotas() -> Request:
     """Return a request for the quotas of all entities."""
-    return DESCRIBE_CLIENT_QUOTAS.body()
+    return apis.DESCRIBE_CLIENT_QUOTAS.request()
 
 
-def scram() -> bytes:
+def scram() -> Request:
     """Return a request for the SCRAM credentials of all users."""
-    return DESCRIBE_SCRAM.body(users=None)
+    return apis.DESCRIBE_SCRAM.request(users=None)
 
 
-def acls(resource_type: int = _ANY, name: str | None = None, pattern: int = _ANY) -> bytes:
+def acls(resource_type: int = _ANY, name: str | None = None, pattern: int = _ANY) -> Request:
     """Return a request for the ACLs of a resource, or for all."""
-    return DESCRIBE_ACLS.body(
+    return apis.DESCRIBE_ACLS.request(
         resourceTypeFilter=resource_type,
         resourceNameFilter=name,
         patternTypeFilter=pattern,
@@ -120,39 +93,39 @@ def acls(resource_type: int = _ANY, name: str | None = None, pattern: int = _ANY
     )
 
 
-def cluster_acls() -> bytes:
+def cluster_acls() -> Request:
     """Return a request for the ACLs of the cluster itself: a small answer, which shows whether a broker has any."""
     return acls(_CLUSTER, "kafka-cluster", _LITERAL)
 
 
-def client_metrics() -> bytes:
+def client_metrics() -> Request:
     """Return a request for the names of the subscriptions of client metrics."""
-    return LIST_CLIENT_METRICS.body()
+    return apis.LIST_CLIENT_METRICS.request()
 
 
-def delegation_tokens() -> bytes:
+def delegation_tokens() -> Request:
     """Return a request for the delegation tokens of all owners."""
-    return DESCRIBE_TOKENS.body(owners=None)
+    return apis.DESCRIBE_TOKENS.request(owners=None)
 
 
-def no_delegation_tokens() -> bytes:
+def no_delegation_tokens() -> Request:
     """Return a request for the delegation tokens of no owner: it shows whether a broker has any."""
-    return DESCRIBE_TOKENS.body(owners=[])
+    return apis.DESCRIBE_TOKENS.request(owners=[])
 
 
-def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
+def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> Request:
     """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
     return _ends(_DEBUGGING_REPLICA, partitions)
 
 
-def ends_of_leaders(partitions: Iterable[Tuple[str, int]]) -> bytes:
+def ends_of_leaders(partitions: Iterable[Tuple[str, int]]) -> Request:
     """Return a request for the end offsets of these (topic, partition), as a consumer asks the leader of each."""
     return _ends(_CONSUMER, partitions)
 
 
-def _ends(replica_id: int, partitions: Iterable[Tuple[str, int]]) -> bytes:
+def _ends(replica_id: int, partitions: Iterable[Tuple[str, int]]) -> Request:
     listed = group_by_topic((topic, {"partitionIndex": number, "timestamp": _LATEST}) for topic, number in partitions)
-    return LIST_OFFSETS.body(replicaId=replica_id, topics=listed)
+    return apis.LIST_OFFSETS.request(replicaId=replica_id, topics=listed)
 
 
 def group_by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") -> List[Dict[str, Any]]:
@@ -166,14 +139,6 @@ def group_by_topic(partitions: Iterable[Tuple[str, Any]], name: str = "name") ->
 # --- answers ---------------------------------------------------------------------------------------------
 
 
-def read(request: Request, answer: bytes) -> Dict[str, Any]:
-    """Return the fields of an answer. Raises MalformedAnswer."""
-    try:
-        return messages.decode(f"{request.name}Response", request.version, answer)
-    except messages.MessageError as error:
-        raise MalformedAnswer(request, error) from error
-
-
 class ConfigsReader:
     """Reads the answers of one broker to DescribeConfigs.
 
@@ -184,27 +149,30 @@ class ConfigsReader:
     _KEPT = 8  # values of the config at one place of the list
 
     def __init__(self) -> None:
-        answer = "DescribeConfigsResponse", DESCRIBE_CONFIGS.version
+        answer = "DescribeConfigsResponse", apis.DESCRIBE_CONFIGS.newest
         self._read_head = messages.head_reader(*answer, "results")
         self._read_resource = messages.head_reader(*answer, "results", "configs")
         self._read_config = messages.reader(*answer, "results", "configs")
         self._known: Dict[int, List[Tuple[bytes, Dict[str, Any]]]] = {}
 
-    def read(self, answer: bytes) -> List[Dict[str, Any]]:
+    def read(self, answer: Answer) -> List[Dict[str, Any]]:
         """Return `results`; they share configs. Raises MalformedAnswer."""
+        if answer.version != apis.DESCRIBE_CONFIGS.newest:
+            return answer.fields()["results"]
+        data = answer.data
         try:
-            _head, at = self._read_head(answer, 0)
-            count, at = messages.read_length(answer, at)
+            _head, at = self._read_head(data, 0)
+            count, at = messages.read_length(data, at)
             results = []
             for _result in range(count):
-                result, at = self._read_resource(answer, at)
-                result["configs"], at = self._configs(answer, at)
-                at = _skip_tags(answer, at)
+                result, at = self._read_resource(data, at)
+                result["configs"], at = self._configs(data, at)
+                at = _skip_tags(data, at)
                 results.append(result)
-            at = _skip_tags(answer, at)
+            at = _skip_tags(data, at)
         except messages.UNFIT as error:
-            raise MalformedAnswer(DESCRIBE_CONFIGS, error) from error
-        _check_end(DESCRIBE_CONFIGS, answer, at)
+            raise MalformedAnswer(answer, error) from error
+        _check_end(answer, at)
         return results
 
     def _configs(self, answer: bytes, at: int) -> Tuple[List[Dict[str, Any]], int]:
@@ -233,43 +201,42 @@ def _skip_tags(answer: bytes, at: int) -> int:
 class MetadataAnswer:
     """Metadata's answer, read topic by topic. Raises MalformedAnswer.
 
-    :ivar head: the fields except `topics`
+    :ivar head: the fields before `topics`
     :ivar topics_left: how many topics are still to be read
     :ivar position: of the next topic in the answer
     """
 
-    def __init__(self, answer: bytes) -> None:
-        self.answer = answer
-        self._read_topic = messages.reader("MetadataResponse", METADATA.version, "topics")
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.data = answer, answer.data
+        self._read_topic = messages.reader(answer.message, answer.version, "topics")
+        self._read_tail = messages.tail_reader(answer.message, answer.version, "topics")
         self.head: Dict[str, Any] = {}
         try:
-            self.head, position = messages.head_reader("MetadataResponse", METADATA.version, "topics")(answer, 0)
-            self.topics_left, self.position = messages.read_length(answer, position)
+            self.head, position = messages.head_reader(answer.message, answer.version, "topics")(self.data, 0)
+            self.topics_left, self.position = messages.read_length(self.data, position)
         except messages.UNFIT as error:
-            raise MalformedAnswer(METADATA, error) from error
+            raise MalformedAnswer(answer, error) from error
 
     def read_topic(self) -> Dict[str, Any]:
         """Return the next topic."""
         try:
-            topic, self.position = self._read_topic(self.answer, self.position)
+            topic, self.position = self._read_topic(self.data, self.position)
         except messages.UNFIT as error:
-            raise MalformedAnswer(METADATA, error) from error
+            raise MalformedAnswer(self.answer, error) from error
         self.topics_left -= 1
         return topic
 
     def check_end(self) -> None:
-        """Check that nothing follows the topics."""
+        """Check that nothing but the fields of this version follows the topics."""
         try:
-            tags, position = messages.read_unsigned_varint(self.answer, self.position)
+            _fields, position = self._read_tail(self.data, self.position)
         except messages.UNFIT as error:
-            raise MalformedAnswer(METADATA, error) from error
-        if tags:
-            raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
-        _check_end(METADATA, self.answer, position)
+            raise MalformedAnswer(self.answer, error) from error
+        _check_end(self.answer, position)
 
 
-def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
-    """Return the fields of Metadata's answer except `topics`, and an iterator of the topics. Both raise
+def read_metadata(answer: Answer) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
+    """Return the fields of Metadata's answer before `topics`, and an iterator of the topics. Both raise
     MalformedAnswer."""
     metadata_answer = MetadataAnswer(answer)
     return metadata_answer.head, _topics(metadata_answer)
@@ -281,6 +248,15 @@ def _topics(answer):
     answer.check_end()
 
 
-def _check_end(request: Request, answer: bytes, end: int) -> None:
-    if end != len(answer):
-        raise MalformedAnswer(request, f"{len(answer)} bytes, {end} of them read")
+def read_log_dirs(answer: Answer) -> Dict[str, Any]:
+    """Return the fields of an answer to DescribeLogDirs. Before version 3 a broker lists no directory where the
+    principal may not describe them: the error is then what 3 has (KafkaApis.handleDescribeLogDirsRequest)."""
+    fields = answer.fields()
+    if answer.version < 3 and not fields["results"]:
+        fields["errorCode"] = _CLUSTER_AUTHORIZATION_FAILED
+    return fields
+
+
+def _check_end(answer: Answer, end: int) -> None:
+    if end != len(answer.data):
+        raise MalformedAnswer(answer, f"{len(answer.data)} bytes, {end} of them read")

@@ -205,8 +205,8 @@ def _watch_broker(seen: Watched, address: str, partitions: List[Tuple[str, int]]
                 connection.api_versions()
                 connection.authenticate()
                 while not seen.stopping.is_set():
-                    for request, body in asked:
-                        connection.request(request.api_key, request.version, body, request.name, ASK_S)
+                    for request in asked:
+                        connection.request(request, ASK_S)
                     seen.answers[address].append(time.monotonic())
                     seen.stopping.wait(PAUSE_S)
         except WireError:  # the time without an answer is what is measured

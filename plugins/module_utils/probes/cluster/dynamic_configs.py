@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterable, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection, KafkaError
@@ -121,12 +122,10 @@ def _read_topics(
 def _results(
     connection: KafkaConnection, address: HostPort, resources: list[tuple[int, str]], keys: list[str], timeout: float
 ) -> dict[tuple[int, str], Any]:
-    request = broker_requests.DESCRIBE_CONFIGS
-    body = broker_requests.configs(resources, synonyms=False, keys=keys)
-    answer = connection.request(request.api_key, request.version, body, request.name, timeout)
+    answer = connection.request(broker_requests.configs(resources, synonyms=False, keys=keys), timeout)
     try:
-        results = broker_requests.read(request, answer)["results"]
-    except broker_requests.MalformedAnswer as error:
+        results = answer.fields()["results"]
+    except MalformedAnswer as error:
         raise ProtocolError(address, str(error)) from error
     found = {(result["resourceType"], result["resourceName"]): result for result in results}
     missing = [resource for resource in resources if resource not in found]

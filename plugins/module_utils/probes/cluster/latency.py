@@ -18,6 +18,7 @@ from typing import Dict, Iterable, List, Mapping, Tuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates.client_latency import Latencies
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts, Topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
@@ -52,13 +53,11 @@ def measure(
         return dict(zip(running, pool.map(measure_one, running.values())))
 
 
-def requests(partitions: List[Tuple[str, int]]) -> List[tuple]:
-    """Return [(request, body)] that measure a broker which leads these partitions."""
-    asked: List[tuple] = [
-        (broker_requests.METADATA, broker_requests.metadata({topic for topic, _number in partitions}))
-    ]
+def requests(partitions: List[Tuple[str, int]]) -> List[Request]:
+    """Return the requests that measure a broker which leads these partitions."""
+    asked = [broker_requests.metadata({topic for topic, _number in partitions})]
     if partitions:
-        asked.append((broker_requests.LIST_OFFSETS, broker_requests.ends_of_leaders(partitions)))
+        asked.append(broker_requests.ends_of_leaders(partitions))
     return asked
 
 
@@ -86,8 +85,8 @@ def _measure_broker(address: str, partitions: List[Tuple[str, int]], connections
             for sample in range(SAMPLES):
                 time.sleep(APART_S if sample else 0)
                 began = time.monotonic()
-                for request, body in asked:
-                    connection.request(request.api_key, request.version, body, request.name, connections.timeout)
+                for request in asked:
+                    connection.request(request, connections.timeout)
                 took.append(time.monotonic() - began)
     except WireError:
         return None

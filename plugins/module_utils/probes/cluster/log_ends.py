@@ -10,6 +10,7 @@ from typing import Iterable, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart.stuck_leaders import HeldOut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security, SecurityError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort, parse_host_port
@@ -29,13 +30,11 @@ def read(
 
     Raises socket_wire.WireError, SecurityError.
     """
-    request = broker_requests.LIST_OFFSETS
     with KafkaConnection(address, client, timeout) as connection:
-        body = broker_requests.ends_of_replicas(partitions)
-        answer = connection.request(request.api_key, request.version, body, request.name, timeout)
+        answer = connection.request(broker_requests.ends_of_replicas(partitions), timeout)
     try:
-        fields = broker_requests.read(request, answer)
-    except broker_requests.MalformedAnswer as error:
+        fields = answer.fields()
+    except MalformedAnswer as error:
         raise ProtocolError(address, str(error)) from error
     return {
         (topic["name"], partition["partitionIndex"]): partition["offset"]

@@ -13,6 +13,7 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Partition, Topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import wire_topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
@@ -102,11 +103,11 @@ def _as_kafka_exceptions() -> Iterator[None]:
 
 
 def read_cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
-    """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
+    """Return the cluster id that the bootstrap servers report, None if none of them answers."""
     try:
         if _is_by_wire(client):
             with _as_kafka_exceptions():
-                return wire_topics.Source(list(bootstrap), client, timeout).cluster()["clusterId"]
+                return wire_topics.Source(list(bootstrap), client, timeout).metadata([])[0]["clusterId"]
         admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: else it cancels the request
         return admin_client.describe_cluster(request_timeout=timeout).result().cluster_id
     except KafkaException:
@@ -119,14 +120,11 @@ def read_from_broker(address: HostPort, client: Security, timeout: float) -> dic
     Raises socket_wire.WireError, SecurityError.
     """
     with KafkaConnection(address, client, timeout) as connection:
-        request = broker_requests.METADATA
-        body = broker_requests.metadata(None)
-        largest = broker_requests.LARGEST_METADATA
-        answer = connection.request(request.api_key, request.version, body, request.name, timeout, largest)
+        answer = connection.request(broker_requests.metadata(None), timeout, broker_requests.LARGEST_METADATA)
     try:
         _head, served = broker_requests.read_metadata(answer)
         return _partitions(served)
-    except broker_requests.MalformedAnswer as error:
+    except MalformedAnswer as error:
         raise ProtocolError(address, str(error)) from error
 
 
@@ -239,10 +237,10 @@ def read_rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable
 
 def _read_rights_by_wire(source: wire_topics.Source, names: list[str]) -> dict:
     with _as_kafka_exceptions():
-        cluster, allowed = source.cluster(rights=True), {}
+        cluster, allowed = source.cluster_rights(), {}
         for start in range(0, len(names), _BATCH):
             allowed.update(source.topic_rights(names[start : start + _BATCH]))
-    return {"cluster": wire_topics.operations(cluster["clusterAuthorizedOperations"]), "topics": allowed}
+    return {"cluster": cluster, "topics": allowed}
 
 
 def _names(described: Any) -> list[str]:

@@ -12,16 +12,21 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import (
+    Answer,
+    MalformedAnswer,
+    Request,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaConnection, KafkaError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError, WireError
 
 _TOPIC, _BROKER = 2, 4  # ConfigResource.Type
 _UNKNOWN_TOPIC, _TOPIC_DENIED = 3, 29
 DENIED = (_TOPIC_DENIED, 31)
-_DESCRIBE_CLUSTER = broker_requests.Request("DescribeCluster", 1)
+_UNSUPPORTED_VERSION = 35
 
 
 class Refused(WireError):
@@ -41,31 +46,36 @@ class Source(NamedTuple):
 
     def metadata(self, names: Iterable[str] | None = None, rights: bool = False) -> tuple[Dict[str, Any], List[Dict]]:
         """Return Metadata's answer without its topics, and the topics: all, or those of these names."""
-        request = broker_requests.METADATA
         listed = None if names is None else [{"name": name} for name in names]
-        body = request.body(topics=listed, allowAutoTopicCreation=False, includeTopicAuthorizedOperations=rights)
-        address, answer = self._ask(request, body, broker_requests.LARGEST_METADATA)
+        wanted = {"topics": listed, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": rights}
+        address, answer = self._ask(apis.METADATA.request(**wanted))
         try:
             head, topics = broker_requests.read_metadata(answer)
             return head, list(topics)
-        except broker_requests.MalformedAnswer as error:
+        except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
 
-    def cluster(self, rights: bool = False) -> Mapping[str, Any]:
-        """Return DescribeCluster's answer."""
-        body = _DESCRIBE_CLUSTER.body(includeClusterAuthorizedOperations=rights, endpointType=1)
-        address, answer = self._ask(_DESCRIBE_CLUSTER, body)
-        found = dict(self._read(_DESCRIBE_CLUSTER, address, answer))
-        if found["errorCode"]:
-            raise Refused(address, found["errorCode"], "DescribeCluster")
-        return found
+    def cluster_rights(self) -> List[str]:
+        """Return the operations that this principal may do on the cluster."""
+        wanted = {"includeClusterAuthorizedOperations": True}
+        try:
+            address, answer = self._ask(apis.DESCRIBE_CLUSTER.request(**wanted))
+        except KafkaError as error:
+            if error.code != _UNSUPPORTED_VERSION:
+                raise
+            # Before Kafka 2.8, Metadata says it (KIP-430)
+            address, answer = self._ask(apis.METADATA.request(topics=[], allowAutoTopicCreation=False, **wanted))
+        found = self._read(address, answer)
+        if found.get("errorCode"):
+            raise Refused(address, found["errorCode"], answer.api.name)
+        return operations(found["clusterAuthorizedOperations"])
 
     def topic_settings(self, names: Iterable[str], key: str) -> Dict[str, str]:
         """Return a setting of each topic; a topic that was deleted meanwhile is left out."""
-        body = broker_requests.configs([(_TOPIC, name) for name in names], synonyms=False, keys=[key])
-        address, answer = self._ask(broker_requests.DESCRIBE_CONFIGS, body)
+        request = broker_requests.configs([(_TOPIC, name) for name in names], synonyms=False, keys=[key])
+        address, answer = self._ask(request)
         found = {}
-        for result in self._read(broker_requests.DESCRIBE_CONFIGS, address, answer)["results"]:
+        for result in self._read(address, answer)["results"]:
             if result["errorCode"] == _UNKNOWN_TOPIC:
                 continue
             if result["errorCode"]:
@@ -85,9 +95,8 @@ class Source(NamedTuple):
                 self.bootstrap[0], f"no broker {broker_id} is in the cluster's metadata (QS-CONNECT-004)"
             )
         own = self._replace(bootstrap=[brokers[broker_id]])
-        body = broker_requests.configs([(_BROKER, str(broker_id))], synonyms=False)
-        address, answer = own._ask(broker_requests.DESCRIBE_CONFIGS, body)
-        (result,) = self._read(broker_requests.DESCRIBE_CONFIGS, address, answer)["results"]
+        address, answer = own._ask(broker_requests.configs([(_BROKER, str(broker_id))], synonyms=False))
+        (result,) = self._read(address, answer)["results"]
         if result["errorCode"]:
             raise Refused(
                 address, result["errorCode"], f"the running configuration of broker {broker_id} (QS-CONNECT-004)"
@@ -104,27 +113,22 @@ class Source(NamedTuple):
                 found[topic["name"]] = operations(topic["topicAuthorizedOperations"])
         return found
 
-    def _ask(
-        self, request: broker_requests.Request, body: bytes, largest: int = broker_requests.LARGEST_METADATA
-    ) -> tuple[HostPort, bytes]:
+    def _ask(self, request: Request) -> tuple[HostPort, Answer]:
         """Return the first broker that answers, and its answer. Raise the last error if none does."""
         failure: WireError | None = None
         for address in self.bootstrap:
             try:
                 with KafkaConnection(address, self.client, self.timeout) as connection:
-                    answer = connection.request(
-                        request.api_key, request.version, body, request.name, self.timeout, largest
-                    )
-                return address, answer
+                    return address, connection.request(request, self.timeout, broker_requests.LARGEST_METADATA)
             except WireError as error:
                 failure = error
         raise failure or WireError(None, "no bootstrap server is given (QS-CONNECT-004)")
 
     @staticmethod
-    def _read(request: broker_requests.Request, address: HostPort, answer: bytes) -> Mapping[str, Any]:
+    def _read(address: HostPort, answer: Answer) -> Mapping[str, Any]:
         try:
-            return broker_requests.read(request, answer)
-        except broker_requests.MalformedAnswer as error:
+            return answer.fields()
+        except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests as made
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests, kafka_answers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis, kafka_answers
 
 REQUESTS = [
     (
@@ -28,13 +28,13 @@ REQUESTS = [
 ]
 ANSWERS = [
     (
-        made.ALTER_REASSIGNMENTS,
+        apis.ALTER_REASSIGNMENTS,
         "000000000000010202740200000003002704626164000000",
         "responses",
         [{"name": "t", "partitions": [{"partitionIndex": 3, "errorCode": 39, "errorMessage": "bad"}]}],
     ),
     (
-        made.LIST_REASSIGNMENTS,
+        apis.LIST_REASSIGNMENTS,
         "0000000000000102027402000000030400000001000000020000000302000000030200000001000000",
         "topics",
         [
@@ -47,19 +47,19 @@ ANSWERS = [
         ],
     ),
     (
-        made.UPDATE_FEATURES,
+        apis.UPDATE_FEATURES,
         "0000000000000102116d657461646174612e76657273696f6e005f036e6f0000",
         "results",
         [{"feature": "metadata.version", "errorCode": 95, "errorMessage": "no"}],
     ),
     (
-        made.INCREMENTAL_ALTER_CONFIGS,
+        apis.INCREMENTAL_ALTER_CONFIGS,
         "0000000002002802780402310000",
         "responses",
         [{"errorCode": 40, "errorMessage": "x", "resourceType": 4, "resourceName": "1"}],
     ),
     (
-        made.DESCRIBE_LOG_DIRS,
+        apis.DESCRIBE_LOG_DIRS,
         "000000000000020000032f640202740200000003000000000000004d0000000000000001010000000000000000000900000000000000050000",
         "results",
         [
@@ -85,14 +85,14 @@ QUORUM = (
 )
 
 
-@pytest.mark.parametrize(("body", "recorded"), REQUESTS)
-def test_requests(body, recorded):
-    assert body.hex() == recorded
+@pytest.mark.parametrize(("asked", "recorded"), REQUESTS)
+def test_requests(asked, recorded):
+    assert asked.body(asked.api.newest).hex() == recorded
 
 
-@pytest.mark.parametrize(("request_", "recorded", "field", "value"), ANSWERS)
-def test_answers(request_, recorded, field, value):
-    assert broker_requests.read(request_, bytes.fromhex(recorded))[field] == value
+@pytest.mark.parametrize(("api", "recorded", "field", "value"), ANSWERS)
+def test_answers(api, recorded, field, value):
+    assert apis.Answer(api, api.newest, bytes.fromhex(recorded)).fields()[field] == value
 
 
 def test_the_quorum_names_its_voters_addresses():

@@ -9,7 +9,9 @@ import random
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Answer, MalformedAnswer
 from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import metadata as columns
 
@@ -41,18 +43,18 @@ def partition(rng, number):
     }
 
 
-def answer(topics, **head):
+def answer(topics, version=apis.METADATA.newest, **head):
     """Return an answer with these topics."""
     brokers = [{"nodeId": 1, "host": "h", "port": 9092, "rack": None}]
     head = {"brokers": brokers, "clusterId": "c", "controllerId": 1, **head}
-    return messages.encode("MetadataResponse", requests.METADATA.version, {**head, "topics": topics})
+    return messages.encode("MetadataResponse", version, {**head, "topics": topics})
 
 
-def generic(data):
+def generic(data, version=apis.METADATA.newest):
     """Return head, topics, partitions and the error of the generic decoder."""
     head, topics, partitions = None, [], []
     try:
-        head, found = requests.read_metadata(data)
+        head, found = requests.read_metadata(Answer(apis.METADATA, version, data))
         for item in found:
             topics.append({"topic": item["name"], "topic_id": item["topicId"], "error_code": item["errorCode"]})
             partitions += [
@@ -69,16 +71,16 @@ def generic(data):
                 }
                 for each in item["partitions"]
             ]
-    except requests.MalformedAnswer as error:
+    except MalformedAnswer as error:
         return head, topics, partitions, str(error)
     return head, topics, partitions, None
 
 
-def by_columns(data):
+def by_columns(data, version=apis.METADATA.newest):
     """Return the same by the columns."""
     head, topics, partitions = None, [], []
     try:
-        answer = requests.MetadataAnswer(data)
+        answer = requests.MetadataAnswer(Answer(apis.METADATA, version, data))
         head, found = answer.head, columns.read_topics(answer)
         for served in found:
             for batch, schema, rows in (
@@ -88,7 +90,7 @@ def by_columns(data):
                 assert batch.schema == schema
                 batch.validate(full=True)
                 rows += batch.to_pylist()
-    except requests.MalformedAnswer as error:
+    except MalformedAnswer as error:
         return head, topics, partitions, str(error)
     return head, topics, partitions, None
 
@@ -100,6 +102,21 @@ def test_generated_answers(seed, monkeypatch):
     data = answer([topic(rng) for _topic in range(rng.choice((0, 1, 60)))])
     assert by_columns(data) == generic(data)
     assert generic(data)[3] is None
+
+
+@pytest.mark.parametrize("version", range(apis.METADATA.oldest, apis.METADATA.newest))
+def test_older_versions(version):
+    """A topic has an id from 10 on, and a name in each."""
+    rng = random.Random(version)
+    topics = [{**topic(rng), "name": f"t{number}"} for number in range(20)]
+    data = answer(topics, version, clusterAuthorizedOperations=8 if version < 11 else -(1 << 31))
+    found = by_columns(data, version)
+    assert found == generic(data, version) and found[3] is None
+    ids = [item["topicId"] if version >= 10 else messages.ZERO_UUID for item in topics]
+    assert [item["topic_id"] for item in found[1]] == ids
+    for cut in (data[:-1], data + b"\0"):
+        assert by_columns(cut, version) == generic(cut, version)
+        assert "cannot be read" in generic(cut, version)[3]
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -16,7 +16,10 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import apis
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import broker_requests as requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import Answer, MalformedAnswer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire import kafka_wire
 from kafka.protocol.admin import (
@@ -121,20 +124,20 @@ def broker(monkeypatch):
 
     def view(responses, **options):
         given = {
-            requests.METADATA: metadata(),
-            requests.DESCRIBE_CONFIGS: BROKER_ITSELF,
-            requests.DESCRIBE_CLIENT_QUOTAS: quotas(),
-            requests.DESCRIBE_SCRAM: scram(),
-            requests.DESCRIBE_ACLS: acls(),
-            requests.DESCRIBE_TOKENS: tokens(),
+            apis.METADATA: metadata(),
+            apis.DESCRIBE_CONFIGS: BROKER_ITSELF,
+            apis.DESCRIBE_CLIENT_QUOTAS: quotas(),
+            apis.DESCRIBE_SCRAM: scram(),
+            apis.DESCRIBE_ACLS: acls(),
+            apis.DESCRIBE_TOKENS: tokens(),
             **responses,
         }
-        queues = {r.api_key: list(a) if isinstance(a, list) else None for r, a in given.items()}
-        fixed = {r.api_key: a for r, a in given.items()}
+        queues = {api: list(a) if isinstance(a, list) else None for api, a in given.items()}
 
-        def request(api_key, version, body, name, timeout, largest):
-            sent.append((name, body))
-            return queues[api_key].pop(0) if queues[api_key] is not None else fixed[api_key]
+        def request(asked, _timeout, _largest):
+            sent.append((asked.api.name, asked))
+            queue = queues[asked.api]
+            return Answer(asked.api, asked.api.newest, given[asked.api] if queue is None else queue.pop(0))
 
         connection = SimpleNamespace(address=ADDRESS, api_versions=lambda: versions, request=request)
         monkeypatch.setattr(brokers, "KafkaConnection", lambda *_arguments: contextlib.nullcontext(connection))
@@ -158,7 +161,7 @@ def fields_of(entities, kind):
 def test_leader_without_the_listener_is_a_problem_without_a_value(broker):
     listed = topic("a", [partition(0, -1, error=72), partition(1, -1, error=5, offline=[2]), partition(2)])
     responses = [BROKER_ITSELF, described(configs(2, "a"))]
-    view, _sent = broker({requests.METADATA: metadata(listed), requests.DESCRIBE_CONFIGS: responses})
+    view, _sent = broker({apis.METADATA: metadata(listed), apis.DESCRIBE_CONFIGS: responses})
     entities, statement = read(view)
     partitions = fields_of(entities, "partition")
     assert [fields.get("leader", "left out") for fields in partitions] == ["left out", -1, 1]
@@ -180,8 +183,8 @@ def test_only_configs_that_were_set_are_entities(broker):
     of_topic = configs(2, "a", config("retention.ms", "7", 1), config("flush.ms", "1", 3), config("segment.ms", "2", 5))
     view, _sent = broker(
         {
-            requests.METADATA: metadata(topic("a")),
-            requests.DESCRIBE_CONFIGS: [described(itself, default), described(of_topic)],
+            apis.METADATA: metadata(topic("a")),
+            apis.DESCRIBE_CONFIGS: [described(itself, default), described(of_topic)],
         }
     )
     found = {entity.key: entity.fields["value"] for entity in read(view)[0] if entity.kind == "config"}
@@ -205,11 +208,20 @@ def test_configs_that_are_decoded_once_are_what_the_generic_decoder_returns():
                 for name, value in values
             ]
             listed.append(configs(2, f"t{number}", *given, error=chance.choice((0, 3))))
-        answer = described(*listed)
-        assert reader.read(answer) == requests.read(requests.DESCRIBE_CONFIGS, answer)["results"]
-        for broken in (answer[:-1], answer + b"\0", answer[:20], answer[:-1] + b"\1"):
-            with pytest.raises(requests.MalformedAnswer):
-                requests.ConfigsReader().read(broken)
+        data = described(*listed)
+        answer = Answer(apis.DESCRIBE_CONFIGS, 4, data)
+        results = answer.fields()["results"]
+        assert reader.read(answer) == results
+        for broken in (data[:-1], data + b"\0", data[:20], data[:-1] + b"\1"):
+            with pytest.raises(MalformedAnswer):
+                requests.ConfigsReader().read(answer._replace(data=broken))
+        for version in range(apis.DESCRIBE_CONFIGS.oldest, apis.DESCRIBE_CONFIGS.newest):
+            older = Answer(answer.api, version, messages.encode(answer.message, version, {"results": results}))
+            shared = {"configType", "documentation"}
+            read_configs = [result["configs"] for result in requests.ConfigsReader().read(older)]
+            assert [[{**config, **dict.fromkeys(shared)} for config in listed] for listed in read_configs] == [
+                [{**config, **dict.fromkeys(shared)} for config in result["configs"]] for result in results
+            ]
 
 
 def test_requests_for_topic_configs_are_bounded(broker):
@@ -218,8 +230,8 @@ def test_requests_for_topic_configs_are_bounded(broker):
     responses = [described(*(configs(2, name) for name in page)) for page in pages]
     view, sent = broker(
         {
-            requests.METADATA: metadata(*map(topic, names)),
-            requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, *responses],
+            apis.METADATA: metadata(*map(topic, names)),
+            apis.DESCRIBE_CONFIGS: [BROKER_ITSELF, *responses],
         },
         topics_a_request=2,
     )
@@ -230,7 +242,7 @@ def test_requests_for_topic_configs_are_bounded(broker):
 
 def test_topic_deleted_between_two_requests_has_no_configs(broker):
     deleted = described(configs(2, "a", error=3))
-    view, _sent = broker({requests.METADATA: metadata(topic("a")), requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, deleted]})
+    view, _sent = broker({apis.METADATA: metadata(topic("a")), apis.DESCRIBE_CONFIGS: [BROKER_ITSELF, deleted]})
     assert fields_of(read(view)[0], "config") == []
 
 
@@ -238,27 +250,27 @@ def test_topic_deleted_between_two_requests_has_no_configs(broker):
     ("responses", "message"),
     [
         (
-            {requests.DESCRIBE_CONFIGS: described(configs(4, "1"))},
+            {apis.DESCRIBE_CONFIGS: described(configs(4, "1"))},
             "DescribeConfigs left out 1 of 2 resources, first ''",
         ),
         (
-            {requests.DESCRIBE_CONFIGS: described(configs(4, "1", error=42, message="expected 3"), configs(4, ""))},
+            {apis.DESCRIBE_CONFIGS: described(configs(4, "1", error=42, message="expected 3"), configs(4, ""))},
             "another broker has this address: expected 3",
         ),
         (
-            {requests.METADATA: metadata(topic("a", error=29))},
+            {apis.METADATA: metadata(topic("a", error=29))},
             "Metadata of topic a returned TOPIC_AUTHORIZATION_FAILED",
         ),
-        ({requests.METADATA: metadata(cluster="that")}, "is of cluster that, not of this"),
+        ({apis.METADATA: metadata(cluster="that")}, "is of cluster that, not of this"),
         (
-            {requests.DESCRIBE_CLIENT_QUOTAS: quotas(31, "no")},
+            {apis.DESCRIBE_CLIENT_QUOTAS: quotas(31, "no")},
             "DescribeClientQuotas returned CLUSTER_AUTHORIZATION_FAILED: no",
         ),
-        ({requests.DESCRIBE_ACLS: acls(999)}, "DescribeAcls returned error 999"),
-        ({requests.DESCRIBE_TOKENS: tokens(65)}, "returned DELEGATION_TOKEN_AUTHORIZATION_FAILED"),
-        ({requests.METADATA: metadata(topic("a"))[:-3]}, "the answer to Metadata v12 cannot be read"),
-        ({requests.METADATA: metadata() + b"x"}, "the answer to Metadata v12 cannot be read: .* bytes"),
-        ({requests.DESCRIBE_CLIENT_QUOTAS: quotas()[:-1]}, "the answer to DescribeClientQuotas v1 cannot be read"),
+        ({apis.DESCRIBE_ACLS: acls(999)}, "DescribeAcls returned error 999"),
+        ({apis.DESCRIBE_TOKENS: tokens(65)}, "returned DELEGATION_TOKEN_AUTHORIZATION_FAILED"),
+        ({apis.METADATA: metadata(topic("a"))[:-3]}, "the answer to Metadata v12 cannot be read"),
+        ({apis.METADATA: metadata() + b"x"}, "the answer to Metadata v12 cannot be read: .* bytes"),
+        ({apis.DESCRIBE_CLIENT_QUOTAS: quotas()[:-1]}, "the answer to DescribeClientQuotas v1 cannot be read"),
     ],
 )
 def test_errors_name_broker_address_and_request(broker, responses, message):
@@ -270,16 +282,16 @@ def test_errors_name_broker_address_and_request(broker, responses, message):
 def test_truncated_responses_are_rejected():
     response = metadata(topic("orders", [partition(0), partition(1)]), nodes=(1, 2))
     for end in range(len(response)):
-        with pytest.raises(requests.MalformedAnswer):
-            list(requests.read_metadata(response[:end])[1])
+        with pytest.raises(MalformedAnswer):
+            list(requests.read_metadata(Answer(apis.METADATA, 12, response[:end]))[1])
     for end in range(len(quotas())):
-        with pytest.raises(requests.MalformedAnswer):
-            requests.read(requests.DESCRIBE_CLIENT_QUOTAS, quotas()[:end])
+        with pytest.raises(MalformedAnswer):
+            Answer(apis.DESCRIBE_CLIENT_QUOTAS, 1, quotas()[:end]).fields()
 
 
 def test_disabled_kinds_are_removed_from_the_view(broker):
     view, _sent = broker(
-        {requests.DESCRIBE_ACLS: acls(54, "No Authorizer is configured"), requests.DESCRIBE_TOKENS: tokens(61)}
+        {apis.DESCRIBE_ACLS: acls(54, "No Authorizer is configured"), apis.DESCRIBE_TOKENS: tokens(61)}
     )
     not_served = view.probe().not_served
     assert not_served == {
@@ -291,7 +303,7 @@ def test_disabled_kinds_are_removed_from_the_view(broker):
 
 
 def test_reread_requests_only_the_topics_of_the_keys(broker):
-    view, sent = broker({requests.METADATA: metadata(topic("here"), topic("deleted", error=3))})
+    view, sent = broker({apis.METADATA: metadata(topic("here"), topic("deleted", error=3))})
     keys = [("topic", form.topic(name, None).key) for name in ("here", "deleted")]
     found, _statement = view.reread([*keys, ("broker", form.broker(1, {}).key)])
     assert found[keys[0]].fields == {"id": json.dumps("AAAAAAAAAAAAAAAAAAAABw")}
