@@ -27,6 +27,7 @@ from tests.system.testbed import jars
 
 pytestmark = pytest.mark.real
 BROKER = "/brokers/ids/1"
+PATH = os.environ["PATH"]  # the hosts of the fixture have neither java nor Maven
 
 
 def run_release(source, release):
@@ -34,7 +35,9 @@ def run_release(source, release):
     source.kill()
     shutil.rmtree(source.home / "data" / "version-2")
     source._command[source._command.index("-cp") + 1] = os.pathsep.join(map(str, jars.resolve_zookeeper(release)))
-    source.start(lambda: status(source.address)["mode"] == "leader")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", PATH)
+        source.start(lambda: status(source.address)["mode"] == "leader")
 
 
 def status(address):
