@@ -324,8 +324,12 @@ class KafkaConnection:
         offered = self.api_versions().api_keys
         version = request.api.version(offered)
         if version is None:
-            needed = f"needed of this server is {request.api.explain(offered)}"
-            raise KafkaError(self.address, _UNSUPPORTED_VERSION, request.api.name, f"{needed} (QS-CONNECT-004)")
+            raise KafkaError(
+                self.address,
+                _UNSUPPORTED_VERSION,
+                request.api.name,
+                f"this server does not offer {request.api.explain(offered)} (QS-CONNECT-004)",
+            )
         body = request.body(version)
         self.authenticate()
         self.sent = request.api.name

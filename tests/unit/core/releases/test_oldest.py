@@ -13,10 +13,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart imp
 from tests.unit.core import recorded
 
 KAFKA_2_3 = {3: (0, 8), 17: (0, 1), 18: (0, 2), 2: (0, 5), 29: (0, 1), 32: (0, 2), 35: (0, 1), 36: (0, 1), 41: (0, 1)}
-KAFKA_2_3 |= {43: (0, 0), 44: (0, 0)}
+KAFKA_2_3.update({43: (0, 0), 44: (0, 0)})
 KAFKA_2_4 = {**KAFKA_2_3, 3: (0, 9), 18: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 0), 46: (0, 0)}
 KAFKA_4_1 = {2: (1, 11), 3: (0, 13), 17: (0, 1), 18: (0, 4), 29: (1, 3), 32: (1, 4), 35: (1, 4), 36: (0, 2)}
-KAFKA_4_1 |= {41: (1, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0)}
+KAFKA_4_1.update({41: (1, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0)})
 LACKS_2_3 = [
     "Metadata 9 to 12 (it offers 0 to 8)",
     "AlterPartitionReassignments 0 (it offers no version)",
