@@ -73,7 +73,7 @@ def play(path, name, **more):
     return done.returncode, " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize(("release", "metadata", "sizes"), [("2.4.1", 9, False), ("2.8.2", 11, False)])
+@pytest.mark.parametrize(("release", "metadata"), [("2.4.1", 9), ("2.8.2", 11)])
 def test_a_cluster_of_an_older_release_is_shown_and_reassigned(release, metadata, monkeypatch):
     monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of(release)))
     with servers.workdir("old-cluster") as home, servers.zookeeper(home) as ensemble, contextlib.ExitStack() as stack:
@@ -110,8 +110,18 @@ def test_a_cluster_of_an_older_release_is_shown_and_reassigned(release, metadata
             admin.update_features({"metadata.version": (21, admin_requests.UPGRADE)}, True)
 
 
-def test_an_older_release_is_refused_at_the_beginning(monkeypatch):
-    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of(OLDER)))
+def libs_of_2_3(directory):
+    """Return the jars of Kafka 2.3 with the ZooKeeper client of 2.4: its own, 3.4.14, resolves no address from Java 14 on
+    (ZOOKEEPER-3779)."""
+    for release, zookeeper in ((OLDER, False), ("2.4.1", True)):
+        for jar in servers.libs_of(release).glob("*.jar"):
+            if jar.name.startswith("zookeeper") == zookeeper:
+                (directory / jar.name).symlink_to(jar)
+    return directory
+
+
+def test_an_older_release_is_refused_at_the_beginning(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(libs_of_2_3(tmp_path)))
     with servers.workdir("old-release") as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/kafka"
         older = {"inter.broker.protocol.version": None}
