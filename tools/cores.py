@@ -33,7 +33,7 @@ DIRECTORY = ROOT / ".build" / "cores"
 SKIPPED = 77
 PACKAGES = (
     *("ansible-runner", "confluent-kafka", "crc32c", "cryptography", "hypothesis", "jinja2", "jsonschema"),
-    *("kafka-python", "kazoo", "librt", "numpy", "pandas", "pure-sasl", "pyarrow", "pytest", "pytest-xdist"),
+    *("kafka-python", "kazoo", "librt", "numpy", "pandas", "pure-sasl", "pyarrow", "pyspark", "pytest", "pytest-xdist"),
 )
 # Since 2.19 a conditional must return a truth. 2.16.19 and 2.18 refuse others where this is set.
 ENV = {"ANSIBLE_ALLOW_BROKEN_CONDITIONALS": "false", "PYTHONPATH": str(ROOT / ".build"), "LC_ALL": "C.UTF-8"}
