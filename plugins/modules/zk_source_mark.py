@@ -14,7 +14,7 @@ description:
   - After a move, a broker with the old connect string would find its cluster on the source, and serve it from old
     metadata. With O(state=marked), C(/cluster/id) names where the cluster is, so that such a broker ends at its start.
     The ACL of C(/brokers/ids) lets no account register a broker, so that one with empty directories ends as well.
-  - What was there before is in the znode C(/quorumshift_moved) below the chroot. O(state=unmarked) gives it back.
+  - What was there before is in the znode C(/quorumshift-moved) below the chroot. O(state=unmarked) gives it back.
   - It fails unless the destination is an ensemble of its own and has the cluster's id, the source's servers are none of
     the destination's, and no broker is registered on the source. It never writes to the destination.
 options:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-PATH = "/quorumshift_moved"  # below the chroot
+PATH = "/quorumshift-moved"  # below the chroot
 CLUSTER_ID, BROKER_IDS = "/cluster/id", "/brokers/ids"
 READ, ADMIN = 1, 16
 VERSION = 1

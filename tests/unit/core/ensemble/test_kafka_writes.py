@@ -157,7 +157,7 @@ def test_the_session_that_marks_the_source_is_no_client_of_kafka():
     def write(zxid, session, path):
         return kafka_writes.Write(zxid, 0, session, {path: ("data",)}, False)
 
-    mark = "/kafka/quorumshift_moved"
+    mark = "/kafka/quorumshift-moved"
     of = [write(1, 7, mark), write(2, 7, "/kafka/cluster/id"), write(3, 8, "/kafka/cluster/id"), write(4, 7, mark)]
     assert kafka_writes.without_mark(of, mark) == [of[2]]
     assert kafka_writes.without_mark(of[1:3], mark) == of[1:3]
