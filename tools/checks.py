@@ -139,7 +139,7 @@ LONG_INTEGRATION = [
             "upgrade",
             "upgrade_audit",
         ),
-        *("zk_clients", "zk_controller_restore"),
+        *("zk_clients", "zk_controller_restore", "zk_source_mark", "zk_source_versions"),
     )
 ]
 # Unit tests compute all the time, so a worker more than there are cores only imports and collects all tests once more

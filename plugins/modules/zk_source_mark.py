@@ -206,7 +206,7 @@ def mark(module, client, own_id):
     if not result["changed"] or module.check_mode:
         return result
     writer = Source(module, client, own_id)
-    write_mark(client, writer, kept)
+    write_mark(client, writer, kept, module.connections.timeout)
     with zk_writing.writing(f"the ACL of {source_mark.BROKER_IDS}"):
         writer.set_acl(source_mark.BROKER_IDS, kazoo_acl(wanted_acl), version).get(module.connections.timeout)
     there = client.get_children(source_mark.BROKER_IDS)
@@ -241,7 +241,7 @@ def unmark(module, client, own_id):
     if module.check_mode:
         return result
     writer, timeout = Source(module, client, own_id), module.connections.timeout
-    write_mark(client, writer, kept)
+    write_mark(client, writer, kept, module.connections.timeout)
     with zk_writing.writing(source_mark.PATH):
         writer.set(source_mark.CLUSTER_ID, kept.data.encode()).get(timeout)
         writer.set_acl(source_mark.BROKER_IDS, kazoo_acl(kept.acl), version).get(timeout)
@@ -249,14 +249,15 @@ def unmark(module, client, own_id):
     return result
 
 
-def write_mark(client, writer, kept):
+def write_mark(client, writer, kept, timeout):
     """Write the mark's znode, in the session that writes the rest: the check of the source's log knows it by that."""
     data = source_mark.format_mark(kept)
     with zk_writing.writing(source_mark.PATH):
         if client.exists(source_mark.PATH):
-            writer.set(source_mark.PATH, data).get()
+            writer.set(source_mark.PATH, data).get(timeout)
         else:
-            writer.create(source_mark.PATH, data, client.get_acls(source_mark.CLUSTER_ID)[0]).get()
+            acl = client.get_acls(source_mark.CLUSTER_ID)[0]
+            writer.create(source_mark.PATH, data, acl).get(timeout)
 
 
 def await_unused(module, client):

@@ -111,8 +111,8 @@ def test_a_cluster_of_an_older_release_is_shown_and_reassigned(release, metadata
 
 
 def libs_of_2_3(directory):
-    """Return the jars of Kafka 2.3 with the ZooKeeper client of 2.4: its own, 3.4.14, resolves no address from Java 14 on
-    (ZOOKEEPER-3779)."""
+    """Return the jars of Kafka 2.3 with the ZooKeeper client of 2.4: its own, 3.4.14, resolves no address on Java 14 or
+    later (ZOOKEEPER-3779)."""
     for release, zookeeper in ((OLDER, False), ("2.4.1", True)):
         for jar in servers.libs_of(release).glob("*.jar"):
             if jar.name.startswith("zookeeper") == zookeeper:

@@ -34,9 +34,9 @@ def run_release(source, release):
     """Restart a source without data as another release."""
     source.kill()
     shutil.rmtree(source.home / "data" / "version-2")
-    source._command[source._command.index("-cp") + 1] = os.pathsep.join(map(str, jars.resolve_zookeeper(release)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", PATH)
+        source._command[source._command.index("-cp") + 1] = os.pathsep.join(map(str, jars.resolve_zookeeper(release)))
         source.start(lambda: status(source.address)["mode"] == "leader")
 
 
