@@ -9,11 +9,6 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
-  zookeeper_connect:
-    description:
-      - The brokers' C(zookeeper.connect), as C(host:port,host:port/chroot) with the chroot once at the end.
-      - Not needed once the migration is finalized.
-    type: str
   zookeeper_client:
     description:
       - How to connect to ZooKeeper.
@@ -88,4 +83,13 @@ options:
         description:
           - The tool's principal in the keytab.
         type: str
+"""
+
+    CONNECT = r"""
+options:
+  zookeeper_connect:
+    description:
+      - The brokers' C(zookeeper.connect), as C(host:port,host:port/chroot) with the chroot once at the end.
+      - Not needed once the migration is finalized.
+    type: str
 """

@@ -24,6 +24,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Returns the registrations that would be removed.}

@@ -75,6 +75,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.connection.expected
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
 attributes:

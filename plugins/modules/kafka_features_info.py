@@ -32,6 +32,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 seealso:
   - module: quorumshift.kafka.kafka_features
   - name: Reassignments and features

@@ -41,6 +41,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.nodes
 seealso:
   - module: quorumshift.kafka.kraft_preflight

@@ -120,6 +120,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.locked
 attributes:

@@ -63,6 +63,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.host_record
 seealso:
   - module: quorumshift.kafka.partition_reassignment

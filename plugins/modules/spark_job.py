@@ -145,6 +145,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 attributes:
   check_mode: {support: full, description: Submits the job as usual. A job only reads.}
   diff_mode: {support: none, description: Changes nothing.}

@@ -46,6 +46,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.nodes
 author: Quorumshift maintainers (@quorumshift)
 """

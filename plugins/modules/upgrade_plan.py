@@ -38,6 +38,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}

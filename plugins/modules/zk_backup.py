@@ -68,6 +68,7 @@ options:
     default: 30
 extends_documentation_fragment:
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 attributes:
   check_mode:
     support: full

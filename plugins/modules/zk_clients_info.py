@@ -83,6 +83,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 requirements:
   - kazoo >= 2.11
   - pure-sasl (with O(zookeeper_client.sasl_mechanism))

@@ -82,6 +82,7 @@ options:
     default: 1
 extends_documentation_fragment:
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 attributes:
   check_mode: {support: full, description: Reads only.}
   diff_mode: {support: none, description: Reads only.}

@@ -37,9 +37,6 @@ options:
     description: The address of each destination server by its id.
     type: dict
     required: true
-  zookeeper_client:
-    description: How to connect to ZooKeeper.
-    type: dict
   nodes:
     description: The brokers by host name, with C(role) and C(node_id). The action plugin fills it in.
     type: dict
@@ -48,6 +45,8 @@ options:
     description: How long each answer may take, in seconds.
     type: float
     default: 5
+extends_documentation_fragment:
+  - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: Changes nothing.}
   diff_mode: {support: none, description: Changes nothing.}

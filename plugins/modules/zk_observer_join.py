@@ -79,6 +79,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
 attributes:
   check_mode:
     support: full

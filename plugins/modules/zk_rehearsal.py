@@ -59,6 +59,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.zookeeper.connect
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: none, description: Nothing is rehearsed in a check run.}
@@ -130,7 +131,8 @@ def main():
             "before": {"type": "dict", "default": {}},
             "hosts": {"type": "dict", "default": {}},
             "plan": {"type": "dict", "default": {}},
-        }
+        },
+        supports_check_mode=False,
     )
     module.run(lambda: {"begun": begun, "ended": ended}[module.params["state"]](module))
 
