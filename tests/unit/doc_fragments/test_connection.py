@@ -43,8 +43,9 @@ def _documented(options):
 
 def test_documentation_is_the_argument_spec():
     options = {}
-    for fragment in (connection.ModuleDocFragment, zookeeper.ModuleDocFragment):
-        options.update(parse_yaml(fragment.DOCUMENTATION)["options"])
+    fragments = zookeeper.ModuleDocFragment
+    for text in (connection.ModuleDocFragment.DOCUMENTATION, fragments.DOCUMENTATION, fragments.CONNECT):
+        options.update(parse_yaml(text)["options"])
     assert _documented(options) == _declared(CONNECTION)
 
 
