@@ -108,7 +108,7 @@ lines:
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import cut_rehearsal
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, sentences
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import client_watch, cluster, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zk_servers
@@ -170,14 +170,7 @@ def ended(module):
     records = {host: read["cut"] for host, read in given["hosts"].items()}
     before, after = given["before"], read(module, given["before"]["sessions"])
     found = cut_rehearsal.check_ended(records) + cut_rehearsal.check_whole(before, after, given["hosts"])
-    lost = sorted(path for path, seconds in watched["sessions"].items() if seconds is None)
-    found += [
-        Finding(
-            f"the session of {path} has no connection to a destination server {BACK_S:.0f} s later (QS-ZKMOVE-019)",
-            "see the log of its broker",
-        )
-        for path in lost
-    ]
+    found += cut_rehearsal.check_watched(watched)
     times = cut_rehearsal.measure(records)
     lines = list(cut_rehearsal.lines(given["plan"], times, watched))
     result = {

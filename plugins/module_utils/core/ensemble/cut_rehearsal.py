@@ -42,21 +42,21 @@ def find_gap(times: Sequence[float], began: float, ended: float) -> Gap:
 
 
 def find_return(samples: Iterable[Tuple[float, Iterable[int]]], sessions: Mapping[str, int]) -> Dict[str, float | None]:
-    """Return for each session how long it had no connection, None where it is not back.
+    """Return for each session how long it had no connection, None where it is not back or no sample was taken.
 
     `samples`: (time, sessions that are connected) of all servers at that time, in order; `sessions`: {path: session}.
     """
     wanted = {path: session & _SESSION for path, session in sessions.items()}
     away: Dict[str, float] = {}
-    total: Dict[str, float | None] = dict.fromkeys(wanted, 0.0)
+    total: Dict[str, float | None] = dict.fromkeys(wanted)
     for at, connected in samples:
         there = {session & _SESSION for session in connected}
         for path, session in wanted.items():
             if session not in there:
                 away.setdefault(path, at)
                 total[path] = None
-            elif path in away:
-                total[path] = round(max(at - away.pop(path), total[path] or 0.0), 2)
+            else:
+                total[path] = round(max(at - away.pop(path, at), total[path] or 0.0), 2)
     return total
 
 
@@ -126,6 +126,35 @@ def check_whole(
     return found
 
 
+def check_watched(watched: Mapping[str, Any]) -> List[Finding]:
+    """Return what the watch did not see: a session that is not back, or answers that were never given."""
+    found = [
+        Finding(
+            f"the session of {path} has no connection to a destination server after the rehearsal (QS-ZKMOVE-019)",
+            "see the log of its broker",
+        )
+        for path, seconds in sorted(watched["sessions"].items())
+        if seconds is None
+    ]
+    found += [
+        Finding(
+            f"broker {address} gave no answer during the rehearsal (QS-ZKMOVE-019)", "see its log, and rehearse again"
+        )
+        for address, seen in sorted(watched["brokers"].items())
+        if not seen["answers"]
+    ]
+    producer = watched.get("producer")
+    if producer and not producer["acknowledged"]:
+        why = producer["first_error"] or "no broker answered"
+        found.append(
+            Finding(
+                f"no message to {producer['topic']} was acknowledged: {why} (QS-ZKMOVE-019)",
+                "correct that, and rehearse again",
+            )
+        )
+    return found
+
+
 def compare(plan: Mapping[str, Any], times: Mapping[str, Mapping[str, float]]) -> Dict[str, float]:
     """Return {tasks_s, estimated_tasks_s, start_s, expected_s, estimate_s, budget_s}.
 
@@ -164,9 +193,12 @@ def lines(
         f"{len(back)} of {len(watched['sessions'])} sessions with ephemeral znodes of Kafka came back, the slowest "
         f"after {slowest[1]:.1f} s ({slowest[0]})"
     )
-    brokers = watched["brokers"]
+    brokers = {address: seen for address, seen in watched["brokers"].items() if seen["answers"]}
     slow = max(brokers.items(), key=lambda item: item[1]["longest_s"], default=("none", {"longest_s": 0.0}))
-    yield f"{len(brokers)} brokers answered clients all the time, but for {slow[1]['longest_s']:.2f} s ({slow[0]})"
+    yield (
+        f"{len(brokers)} of {len(watched['brokers'])} watched brokers answered clients; the longest pause was "
+        f"{slow[1]['longest_s']:.2f} s ({slow[0]})"
+    )
     producer = watched.get("producer")
     if producer:
         yield (

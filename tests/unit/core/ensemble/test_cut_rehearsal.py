@@ -24,6 +24,7 @@ RECORD = {
 }
 PLAN = {"estimate_s": 9.0, "start_s": 4.5, "deadline_s": 9.0}
 SEEN = {"modes": {"s1:2181": "leader"}, "sessions": {"/brokers/ids/1": -5}, "leaders": {"a-0": 1}}
+BROKERS = {"b1:9092": {"longest_s": 0.3, "answers": 9}, "b2:9092": {"longest_s": 60.0, "answers": 0}}
 HOST = {"server": {"mode": "observer", "observes": True}, "cut": {"rules": 0}}
 
 
@@ -47,10 +48,27 @@ def test_times_and_what_a_real_cut_takes():
     assert times == {"z1": {"cut": 0.4, "not serving": 0.45, "read": 0.6, "healed": 2.1, cut_host.OBSERVES: 2.9}}
     of = cut_rehearsal.compare(PLAN, times)
     assert (of["tasks_s"], of["estimated_tasks_s"], of["expected_s"], of["budget_s"]) == (2.1, 4.5, 6.6, 12.0)
-    watched = {"sessions": {"/a": 1.5, "/b": None}, "brokers": {"b1:9092": {"longest_s": 0.3}}, "producer": None}
+    watched = {"sessions": {"/a": 1.5, "/b": None}, "brokers": BROKERS, "producer": None}
     text = "\n".join(cut_rehearsal.lines(PLAN, times, watched))
-    for said in ("1 of 2 sessions", "0.30 s (b1:9092)", "a cut takes 6.6 s of the 12.0 s", "zk_migrate_rehearse_topic"):
+    for said in (
+        "1 of 2 sessions",
+        "1 of 2 watched brokers",
+        "0.30 s (b1:9092)",
+        "a cut takes 6.6 s of the 12.0 s",
+        "zk_migrate_rehearse_topic",
+    ):
         assert said in text, text
+
+
+def test_what_the_watch_did_not_see_is_no_success():
+    assert cut_rehearsal.find_return([], {"/a": 1}) == {"/a": None}
+    assert cut_rehearsal.find_return([(0.0, []), (1.0, [])], {"/a": 1}) == {"/a": None}
+    producer = {"topic": "orders", "acknowledged": 0, "failed": 3, "first_error": "denied", "longest_s": 9.0}
+    watched = {"sessions": {"/a": 0.0, "/b": None}, "brokers": BROKERS, "producer": producer}
+    seen = [finding.seen for finding in cut_rehearsal.check_watched(watched)]
+    assert len(seen) == 3 and "session of /b" in seen[0] and "b2:9092 gave no answer" in seen[1] and "denied" in seen[2]
+    whole = {"sessions": {"/a": 0.0}, "brokers": {"b1:9092": BROKERS["b1:9092"]}, "producer": None}
+    assert cut_rehearsal.check_watched(whole) == []
 
 
 def test_a_host_that_its_deadline_healed_is_named():
