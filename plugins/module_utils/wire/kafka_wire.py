@@ -300,10 +300,14 @@ class KafkaConnection:
             time.sleep(_POLL_S)
 
     def _read_metadata_version(self) -> int:
-        """Return the level of the finalized metadata.version that the server names now, -1 if it names none."""
+        """Return the level of the finalized metadata.version that the server names now, -1 if it names none.
+
+        The epoch is the offset up to which it has loaded the log. The record at offset 0 says who leads. So the level
+        at epoch 0 is only the lowest that Kafka knows (FeaturesImage.EMPTY).
+        """
         self._api_versions = None
         answer = self.api_versions()
-        if answer.finalized_features_epoch < 0:
+        if answer.finalized_features_epoch <= 0:
             return -1
         return answer.finalized_features.get("metadata.version", (-1, -1))[1]
 
