@@ -37,7 +37,7 @@ def changes():
 
 def test_each_change_from_the_probe_host_asks_for_the_lock_first():
     found = list(changes())
-    assert len(found) == 10, [place for place, *_rest in found]
+    assert len(found) == 11, [place for place, *_rest in found]
     for place, listed, at in found:
         before = listed[at - 1] if at else {}
         assert before.get("quorumshift.kafka.run") == HELD, place

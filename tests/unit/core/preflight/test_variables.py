@@ -563,7 +563,7 @@ def of_node(node, condition=False):
 # An expression that is nothing but the variable, with its default: the option of a module converts it
 ELSE = r" else {name}\s*$"
 PASSED_ON = r"\s*{name}( \| default\([^)]*\)| (if {name} (is not none|not in \[none, ''\])) else omit| or omit)*\s*"
-CONVERTED = r"\b{name}( \| default\([^)]*\))? \| (bool|int|float|string)\b"
+CONVERTED = r"\b{name}(( \| default\([^)]*\))? \| (bool|int|float|string)| is (not )?defined)\b"
 SET_BY_PLAYBOOKS = ("verify_", "controllers_", "rollback_gate_token", "restart_ready", "prepare_", "quorumshift_needed")
 
 
