@@ -51,9 +51,13 @@ AUDIT = "audit"
 TEXT_LIMIT = 240
 
 
-def position(partition_index: int, offset: int) -> int:
-    """Pack a partition index (from 1) and an offset; a negative offset (none in the response) is OFFSET_UNKNOWN."""
-    return partition_index << OFFSET_BITS | (offset if offset >= 0 else OFFSET_UNKNOWN)
+def position(partition_index: int, offset: int | None) -> int:
+    """Pack a partition index (from 1) and an offset; one that is not known is OFFSET_UNKNOWN.
+
+    A broker that has a retried batch already may acknowledge it without an offset (DUPLICATE_SEQUENCE_NUMBER):
+    librdkafka's offset is then negative, and confluent_kafka's Message.offset() None.
+    """
+    return partition_index << OFFSET_BITS | (OFFSET_UNKNOWN if offset is None or offset < 0 else offset)
 
 
 class Clock:

@@ -63,7 +63,9 @@ def test_ids_given_to_many_threads_are_consecutive(writer, tmp_path):
 
 def test_unknown_offset_keeps_its_partition():
     assert position(3, -1001) >> 48 == 3
-    assert position(3, -1001) & ledger.OFFSET_MASK == ledger.OFFSET_UNKNOWN
+    for unknown in (-1001, None):
+        assert position(3, unknown) == 3 << 48 | ledger.OFFSET_UNKNOWN
+        assert ledger.ACKED.unpack(ledger.ACKED.pack(1, 2, position(3, unknown)))[2] == position(3, unknown)
 
 
 def test_directory_without_run_is_an_error(tmp_path):
