@@ -223,8 +223,9 @@ def await_caught_up(module, context, status):
 
 
 def read_sessions(module):
-    """Return {path: session} of Kafka's ephemeral znodes that are known."""
-    found = {path: int(session) for path, session in (module.params["owners"] or {}).items()}
+    """Return {path below the chroot: session} of Kafka's ephemeral znodes that are known."""
+    chroot = parse_zookeeper_connect(module.params["source_connect"]).chroot
+    found = ensemble_cut.name_below(chroot, module.params["owners"] or {})
     with cluster.connect_zookeeper(module.connections) as client:
         paths = ["/controller", *(f"/brokers/ids/{broker_id}" for broker_id in client.get_children("/brokers/ids"))]
         for path in paths:

@@ -473,6 +473,12 @@ def check_ready(
     return found
 
 
+def name_below(chroot: str, owners: Mapping[str, int]) -> Dict[str, int]:
+    """Return {path as Kafka's clients name it: session} of {path from the root of the tree: session}, as a server's
+    files have it."""
+    return {path[len(chroot) :] or "/": int(session) for path, session in owners.items()}
+
+
 def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterator[Finding]:
     """Yield Kafka's ephemeral znodes whose session was not made by a destination server: of brokers, the controller,
     old consumers. `owners`: {path: session}; `ids`: the destination's myids."""

@@ -135,3 +135,9 @@ def test_only_an_observer_that_has_caught_up_is_ready():
     (behind,) = not_ready(host(), {"z4:2181": 0x200001FFF})
     assert "z4:2181 is at zxid 0x200001fff" in behind.seen
     assert "leader" in ensemble_cut.check_ready({"z4": host()}, {"s2": source["s2"]}, {})[0].seen
+
+
+@pytest.mark.parametrize("chroot", ["", "/kafka", "/prod/kafka-eu"])
+def test_a_session_has_one_name_in_files_and_for_clients(chroot):
+    named = {"/brokers/ids/1": 7, "/controller": 9}
+    assert ensemble_cut.name_below(chroot, {f"{chroot}{path}": session for path, session in named.items()}) == named
