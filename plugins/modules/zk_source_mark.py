@@ -75,6 +75,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble im
     source_mark,
     zk_sessions,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names, sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base.probe_module import ProbeModule
@@ -197,7 +198,7 @@ def mark(module, client, own_id):
         )
     result = {
         "changed": before != kept or acl != wanted_acl or data != wanted_data,
-        "shown_id": source_mark.moved_id(to),
+        "shown_id": same_cluster.moved_id(to),
         "before": kept._asdict(),
         "diff": source_mark.diff(
             {source_mark.CLUSTER_ID: data.decode(), source_mark.BROKER_IDS: format_acl(acl)},

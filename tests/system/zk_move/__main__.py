@@ -89,7 +89,10 @@ def mark_problems(bed: Bed) -> list[str]:
         found.append(f"/cluster/id on the marked source is {bed.cluster_id(bed.source)}")
     if bed.cluster_id(bed.destination) != own:
         found.append(f"/cluster/id on the destination is {bed.cluster_id(bed.destination)}, and was {own}")
-    if bed.playbook("status", "status-done").wait() or "ZooKeeper ensemble: done" not in bed.log("status-done"):
+    if bed.playbook("status", "status-left").wait() == 0 or "the mark of a move" not in bed.log("status-left"):
+        found.append("status does not say that quorumshift_zookeeper_connect names the ensemble that Kafka has left")
+    uses = f"quorumshift_zookeeper_connect={bed.destination}"
+    if bed.playbook("status", "status-done", uses).wait() or "ZooKeeper ensemble: done" not in bed.log("status-done"):
         found.append("status does not say that the move is done")
     return found
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import same_cluster
+
 PATH = "/quorumshift-moved"  # below the chroot
 CLUSTER_ID, BROKER_IDS = "/cluster/id", "/brokers/ids"
 READ, ADMIN = 1, 16
@@ -42,14 +44,9 @@ class Mark(NamedTuple):
     acl: List[Acl]
 
 
-def moved_id(to: str) -> str:
-    """Return the cluster id that a marked source shows: a broker prints it when it refuses to start."""
-    return f"MOVED_TO_{to.partition('/')[0].replace(',', '_')}"
-
-
 def id_data(to: str) -> bytes:
     """Return the data of /cluster/id on a marked source (kafka.zk.ClusterIdZNode)."""
-    return json.dumps({"version": "1", "id": moved_id(to)}).encode()
+    return json.dumps({"version": "1", "id": same_cluster.moved_id(to)}).encode()
 
 
 def without_writes(acl: Iterable[Acl]) -> List[Acl]:

@@ -16,6 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Clu
 
 ZOOKEEPER, HOSTS = "ZooKeeper", "meta.properties of a host"
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOVED = "MOVED_TO_"
 CORRECT = (
     "Correct quorumshift_zookeeper_connect, quorumshift_bootstrap_servers and the groups kafka_broker and "
     "kafka_controller, so that all are of one cluster"
@@ -33,6 +34,16 @@ class Answer(NamedTuple):
 def is_cluster_id(text: object) -> bool:
     """Return whether a text can be a cluster id. Paths are built of it, and any ZooKeeper client can write it."""
     return isinstance(text, str) and bool(_CLUSTER_ID.fullmatch(text))
+
+
+def moved_id(to: str) -> str:
+    """Return the cluster id that a marked source shows: a broker prints it when it refuses to start."""
+    return f"{_MOVED}{to.partition('/')[0].replace(',', '_')}"
+
+
+def moved_to(cluster_id: str) -> str:
+    """Return the servers that the cluster id of a marked source names; empty for another id."""
+    return cluster_id[len(_MOVED) :].replace("_", ",") if cluster_id.startswith(_MOVED) else ""
 
 
 def find_answers(facts: ClusterFacts) -> list[Answer]:
@@ -59,6 +70,10 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
     `needed`: the kinds of sources that must answer.
     """
     found = find_answers(facts)
+    for answer in found:
+        moved = moved_to(answer.cluster_id) if answer.kind == ZOOKEEPER else ""
+        if moved:
+            return [f"{answer.what} is the mark of a move to another ensemble: Kafka uses {moved} now (QS-PHASE-004)"]
     ids = sorted({answer.cluster_id for answer in found})
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:

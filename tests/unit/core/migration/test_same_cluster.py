@@ -50,6 +50,14 @@ def test_a_source_of_another_cluster_is_named_and_closes_every_gate(source):
         assert any("the cluster ids differ" in reason for reason in gates.explain_closed(name, detected, []))
 
 
+def test_the_source_that_a_move_left_is_named_as_that():
+    facts = recorded.facts("hybrid")
+    facts["zookeeper"]["cluster_id"]["value"] = same_cluster.moved_id("z1:2181,[2001:db8::1]:2181/kafka")
+    (trouble,) = same_cluster.troubles(facts, phase.cluster_id(facts))
+    assert "is the mark of a move to another ensemble: Kafka uses z1:2181,[2001:db8::1]:2181 now" in trouble
+    assert not same_cluster.is_cluster_id(facts["zookeeper"]["cluster_id"]["value"])
+
+
 def test_a_source_that_is_needed_must_answer():
     facts = recorded.facts("hybrid")
     own = phase.cluster_id(facts)
