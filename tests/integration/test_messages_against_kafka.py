@@ -42,6 +42,7 @@ SINCE = {
 }
 """The release that brought an API, or the version of it that is used."""
 RENAMED = {"ListOffset": "ListOffsets", "ListConfigResources": "ListClientMetricsResources"}  # before 2.8; from 4.1 on
+RENAMED_FIELDS = {"ConfigResources": "ClientMetricsResources"}  # with their request, in the same place
 BUILDS = [build for release in kafka_releases.RELEASES.values() for build in release["builds"]]
 ALL_RELEASES = bool(os.environ.get("QUORUMSHIFT_ALL_RELEASES"))
 
@@ -203,7 +204,16 @@ def _layout(fields):
 def _encoding(fields):
     """Return what decides the encoding of fields: those without tag in their order, and those with one."""
     shown = [
-        (field.tag, (field.name.lower(), field.type, field.nullable, field.flexible, _encoding(field.fields)))
+        (
+            field.tag,
+            (
+                RENAMED_FIELDS.get(field.name, field.name).lower(),
+                field.type,
+                field.nullable,
+                field.flexible,
+                _encoding(field.fields),
+            ),
+        )
         for field in fields
         if field.present
     ]
