@@ -199,7 +199,7 @@ class Testbed:
             for kind, name, principal, operation in granted
         ]
         admin = self.admin()  # referenced until the answer: its deletion cancels the request
-        for future in admin.create_acls(bindings).values():
+        for future in (admin.create_acls(bindings) if bindings else {}).values():
             future.result(30)
 
     def _grant_tokens(self, principal: str) -> None:
