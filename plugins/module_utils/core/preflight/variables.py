@@ -138,6 +138,11 @@ class Given:
                 same.append(host)
         return found
 
+    def is_read_by_nodes(self, name: str) -> bool:
+        """Return whether a node has the variable, and each node that has it reads it."""
+        found = [own[name] for host, own in self.hosts.items() if host != CONTROL_NODE and name in own]
+        return bool(found) and not any(isinstance(value, Unreadable) for value in found)
+
     def format_hosts(self, hosts: Collection[str]) -> str:
         """Return the hosts that have a value in parentheses, nothing if all have it."""
         if set(hosts) == set(self.hosts):
@@ -308,6 +313,8 @@ def _values(
         severity = "stops" if name in cluster_wide else "fails"
         for value, hosts in given.values(name) if spec else ():
             if isinstance(value, Unreadable):
+                if hosts == [CONTROL_NODE] and name not in cluster_wide and given.is_read_by_nodes(name):
+                    continue  # made of a host's own variables, as its address, which the control node lacks
                 yield Problem(f"{name}{given.format_hosts(hosts)}: {value.reason}. Correct its value.", severity)
                 continue
             if _is_empty(spec, value):

@@ -59,6 +59,20 @@ def test_a_right_inventory_has_no_problem():
     assert problems(inventory()) == []
 
 
+@pytest.mark.parametrize("name", ["quorumshift_broker_config", "quorumshift_client", "quorumshift_node_id"])
+@pytest.mark.parametrize("unread", ["localhost", "b2", "both"])
+def test_a_value_of_a_hosts_own_address_is_read_where_it_is_used(name, unread):
+    """Kerberos: group_vars/all has `principal=kafka/{{ ansible_host }}`, and the control node has no such address."""
+    cannot = {name: variables.Unreadable("'ansible_host' is undefined")}
+    value = 7 if name == "quorumshift_node_id" else {"security_protocol": "SSL"}
+    hosts = {host: {name: value} for host in HOSTS}
+    hosts.update({host: cannot for host in (("localhost", "b2") if unread == "both" else (unread,))})
+    found = [text for text in problems(inventory(hosts=hosts)) if "is undefined" in text]
+    needed = unread != "localhost" or name in variable_specs.cluster_wide()
+    assert bool(found) == needed
+    assert all(text.startswith(f"{name} (") for text in found)
+
+
 @pytest.mark.parametrize("name", sorted(variable_specs.internal()))
 def test_an_internal_name_ends_every_playbook_if_it_is_typed(name):
     """Also `status`: -e quorumshift_show=true would turn other mistakes into warnings."""
