@@ -66,7 +66,7 @@ def test_a_value_of_a_hosts_own_address_is_read_where_it_is_used(name, unread):
     cannot = {name: variables.Unreadable("'ansible_host' is undefined")}
     value = 7 if name == "quorumshift_node_id" else {"security_protocol": "SSL"}
     hosts = {host: {name: value} for host in HOSTS}
-    hosts.update({host: cannot for host in (("localhost", "b2") if unread == "both" else (unread,))})
+    hosts.update(dict.fromkeys(("localhost", "b2") if unread == "both" else (unread,), cannot))
     found = [text for text in problems(inventory(hosts=hosts)) if "is undefined" in text]
     needed = unread != "localhost" or name in variable_specs.cluster_wide()
     assert bool(found) == needed
