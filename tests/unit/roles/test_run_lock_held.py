@@ -52,3 +52,13 @@ def test_a_stop_on_a_zookeeper_host_asks_for_the_lock_right_before_it():
     *_others, before, stop = read_yaml(ROOT / "roles" / STOP)
     assert stop["quorumshift.kafka.zk_decommission"]["state"] == "stopped"
     assert before["quorumshift.kafka.run"] == HELD and before["delegate_to"] == "{{ _quorumshift_arbiter }}"
+
+
+def test_a_step_on_hosts_without_a_run_lock_asks_for_it_first():
+    """A run that is suspended before a cut, and goes on after another run took the lock over, makes no cut."""
+    (play,) = read_yaml(ROOT / "playbooks/parts/step.yml")
+    _begin, require, work, _end = play["tasks"][0]["block"]
+    assert require["ansible.builtin.include_role"]["tasks_from"] == "run_held" and "step_role" in str(work)
+    assert "difference(step_locked + ['localhost'])" in require["when"]
+    (held,) = read_yaml(ROOT / "roles/quorumshift/tasks/run_held.yml")
+    assert held["quorumshift.kafka.run"] == HELD and held["run_once"]

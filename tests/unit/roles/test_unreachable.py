@@ -75,7 +75,7 @@ def test_the_condition_of_a_step_is_asked_once():
     (play,) = read_yaml(ROOT / "playbooks/parts/step.yml")
     begin, *others = play["tasks"][0]["block"]
     assert "step_when" in begin["when"] and begin["register"] == "step_begun"
-    assert [task["when"] for task in others] == ["step_begun is not skipped"] * len(others)
+    assert all(task["when"].startswith("step_begun is not skipped") for task in others)
 
 
 def test_no_block_with_a_rescue_has_a_condition():
