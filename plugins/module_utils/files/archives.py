@@ -46,8 +46,8 @@ class Piece(NamedTuple):
 def place(target: str) -> Iterator[str]:
     """Yield a directory to make an archive in, inside of the directory `target`, which is emptied first.
 
-    Whoever gives up on the archive removes `target`. Its host may be at work for longer, and makes none any more, since
-    nobody would remove it. Raises OSError.
+    A run that gives up on the archive removes `target`. The host may be at work for longer, and makes none any more,
+    since no task would remove it. Raises OSError.
     """
     if os.path.lexists(target):
         shutil.rmtree(target)
