@@ -285,7 +285,8 @@ class QuorumshiftAction(ActionBase):
 
     def _artifacts(self) -> RunArtifacts:
         root = self.variable("quorumshift_artifacts_dir") or os.path.join(os.getcwd(), "quorumshift-artifacts")
-        return RunArtifacts(root, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+        cluster_id, run = self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown"
+        return RunArtifacts(root, cluster_id, run, journals=not self._task.check_mode)
 
     def planned(self) -> dict | None:
         """Return the plan that this run made at its beginning; None where it made none."""

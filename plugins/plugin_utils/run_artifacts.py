@@ -29,9 +29,11 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class RunArtifacts:
-    """Writes and reads the artifacts of one run. Each task makes its own, so it holds no state but the directory."""
+    """Writes and reads the artifacts of one run. Each task makes its own, so it holds no state but the directory.
 
-    def __init__(self, root: str, cluster_id: str, run: str):
+    Without `journals`, as in check mode, events are not written: a run that changed nothing has done nothing."""
+
+    def __init__(self, root: str, cluster_id: str, run: str, journals: bool = True):
         for name in (cluster_id, run):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts (QS-PHASE-005)")
@@ -39,6 +41,7 @@ class RunArtifacts:
         self.directory = os.path.join(self.cluster, run)
         self.page = os.path.join(self.directory, PAGE)
         self.journal = os.path.join(self.directory, JOURNAL)
+        self._journals = journals
 
     @staticmethod
     @contextlib.contextmanager
@@ -61,6 +64,8 @@ class RunArtifacts:
 
     def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
         """Append an event to the journal, with a single write, so that events of parallel tasks do not mix."""
+        if not self._journals:
+            return
         self._private(self.directory)
         event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **mask_all(more)}
         line = f"{json.dumps(event, default=str)}\n".encode()

@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import 
 from tools.failure_proof import boundary
 from tools.failure_proof.boundary import CRASHED, FAILED, UNREACHABLE, UNREACHABLE_AFTER
 from tools.failure_proof.engine import ROOT, output
-from tools.failure_proof.world import CLUSTER, IDS, World
+from tools.failure_proof.world import CLUSTER, DESTINATIONS, IDS, SOURCES, World
 
 
 class CleanUp(NamedTuple):
@@ -59,6 +59,7 @@ OF_ONE_VOTER = (
 )
 REMOVALS = ("Remove the archives from the hosts",)
 ARCHIVES = ("metadata_snapshot", "zk_tree_snapshot")
+HOSTS = (*IDS, *SOURCES, *DESTINATIONS)  # on which archives are made
 SNAPSHOT = ("metadata_snapshot", None)
 CLOSED = ("run", "closed")
 LOCKED = ("run", "locked")
@@ -199,7 +200,7 @@ def violations(world: World, recorded: Clean, kinds: dict[boundary.Key, str], co
 
 def _unnamed_archives(world: World, text: str) -> list[str]:
     """Return the archives, with secrets in clear text, that a run left on hosts without naming their directories."""
-    directories = (world.state_dir(host) / CLUSTER / name for host in IDS for name in ARCHIVES)
+    directories = (world.state_dir(host) / CLUSTER / name for host in HOSTS for name in ARCHIVES)
     return [
         f"{path} is left, and the run does not say so"
         for path in directories

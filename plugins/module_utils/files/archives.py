@@ -42,20 +42,49 @@ class Piece(NamedTuple):
     end: int
 
 
-def create(pieces: Sequence[Any], target: str, name: str) -> tuple[str, str]:
-    """Archive these pieces (Piece) as a file in the directory `target`, which is emptied first; return its path and
-    SHA-256. Raises SnapshotError, OSError."""
+@contextlib.contextmanager
+def place(target: str) -> Iterator[str]:
+    """Yield a directory to make an archive in, inside of the directory `target`, which is emptied first.
+
+    A run that gives up on the archive removes `target`. The host may be at work for longer, and makes none any more,
+    since no task would remove it. Raises OSError.
+    """
     if os.path.lexists(target):
         shutil.rmtree(target)
     os.makedirs(target, mode=0o700)
-    _check_space(target, sum(piece.end - piece.start for piece in pieces))
-    path = os.path.join(target, name)
+    own = tempfile.mkdtemp(dir=target)  # made 0700; another module may have emptied and made `target` anew
     try:
-        digest = _pack(pieces, path + ".part")
-        os.replace(path + ".part", path)
+        yield own
     except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(target)
         raise
+
+
+def create(pieces: Sequence[Any], target: str, name: str) -> tuple[str, str]:
+    """Archive these pieces (Piece) as a file in the directory `target`, which is emptied first; return its path and
+    SHA-256. Raises SnapshotError, OSError."""
+    with place(target) as own:
+        return fill(pieces, own, name)
+
+
+def fill(pieces: Sequence[Any], own: str, name: str) -> tuple[str, str]:
+    """Archive these pieces (Piece) as a file in the target of a `place`; return its path and SHA-256.
+
+    `own`: as `place` yielded it. Raises SnapshotError, OSError."""
+    target = os.path.dirname(own)
+    path, made = os.path.join(target, name), os.path.join(own, name)
+    try:
+        _check_space(target, sum(piece.end - piece.start for piece in pieces))
+        digest = _pack(pieces, made)
+        os.replace(made, path)  # fails where `own` was removed
+        os.rmdir(own)
+    except FileNotFoundError as error:
+        raise SnapshotError(
+            f"{target} was removed before the archive was complete: nothing waits for it any more. Run again "
+            "(QS-VERIFY-006)"
+        ) from error
     return path, digest
 
 

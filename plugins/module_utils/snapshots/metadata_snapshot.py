@@ -61,13 +61,14 @@ def take(
     `since`: the archive also has the records from that offset on, or as many of them as Kafka kept, which a newer
     checkpoint sums up.
 
-    `target` is emptied first and created with mode 0700. A batch that contains `end_offset` is left out
-    (metadata_log.cut_log); the high watermark is never inside a batch. A log that is behind is read again until its end
-    has not moved for `timeout` seconds. Raises SnapshotError, LogError, OSError.
+    `target` is emptied first and created with mode 0700; where it is removed meanwhile, nothing is archived. A batch
+    that contains `end_offset` is left out (metadata_log.cut_log); the high watermark is never inside a batch. A log
+    that is behind is read again until its end has not moved for `timeout` seconds. Raises SnapshotError, LogError,
+    OSError.
     """
-    with _cut(directory, end_offset, timeout, since) as (log, cut):
+    with archives.place(target) as own, _cut(directory, end_offset, timeout, since) as (log, cut):
         name = f"{cut.end_offset:020d}-{cut.last_epoch:010d}.tar.gz"
-        path, digest = archives.create(cut.pieces, target, name)
+        path, digest = archives.fill(cut.pieces, own, name)
         return _snapshot(log, cut)._replace(path=path, sha256=digest, bytes=os.path.getsize(path))
 
 

@@ -63,13 +63,19 @@ def take(
     log_from: int | None = None,
 ) -> Taken:
     """Archive the newest snapshot without a transaction after `zxid`, and the log after it, into the directory
-    `target`. Waits until the log reaches `zxid`, up to `timeout` seconds; a shorter one is archived as well.
+    `target`; where that is removed meanwhile, nothing is archived. Waits until the log reaches `zxid`, up to `timeout`
+    seconds; a shorter one is archived as well.
 
     :arg known: {snapshot: zxid} as `newest` returned.
     :arg log_from: a zxid to which the log goes back where the server has it, None for the snapshot's.
 
     Raises OSError, ZooKeeperFileError, SnapshotError.
     """
+    with archives.place(target) as own:
+        return _take(values, own, zxid, known, timeout, log_from)
+
+
+def _take(values, own, zxid, known, timeout, log_from) -> Taken:
     snapshots, logs = own_zk_server.directories(values)
     end = time.monotonic() + timeout
     while zk_files.last_zxid(snapshots, logs) < zxid and time.monotonic() < end:
@@ -90,5 +96,5 @@ def take(
         begin = snapshot.zxid if log_from is None else min(snapshot.zxid, log_from)
         first = max((index for index, (at, _name) in enumerate(found) if at <= begin), default=0)
         pieces += [opened(logs, name, False) for _at, name in found[first:]]
-        path, sha256 = archives.create(pieces, target, f"{snapshot.zxid:x}.tar.gz")
+        path, sha256 = archives.fill(pieces, own, f"{snapshot.zxid:x}.tar.gz")
     return Taken(path, sha256, snapshot.zxid, zxid)

@@ -127,3 +127,10 @@ def test_partitions_that_cannot_stay_available_need_a_token_before_the_first_res
     answer = {"plan": TOGETHER, "unaccepted": "no order of restarts keeps 1 partitions (QS-RESTART-003)", "since": 1}
     result = harness.run("rolling_restart", {"state": "planned", "kind": "restart_broker"}, answer)
     assert result["failed"] and result["msg"].endswith("Nothing was changed. (QS-RESTART-003)")
+
+
+def test_check_mode_journals_nothing(harness):
+    """A run that changes nothing would be among the cluster's runs, without a begin."""
+    harness.check_mode = True
+    harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, ADMITTED)
+    assert harness.events() == []

@@ -15,6 +15,7 @@ from tools.checkout import ROOT
 from tools.yaml_files import read_yaml
 
 HELD = {"state": "held"}
+STOP = "decommission/tasks/stop.yml"
 PROBE_HOST = "{{ quorumshift_probe_host }}"
 ALONE = ("kafka_features", "preferred_leader_election")  # they work without a run too, so no table of runs has them
 
@@ -44,3 +45,20 @@ def test_each_change_from_the_probe_host_asks_for_the_lock_first():
         assert before["delegate_to"] == "{{ _quorumshift_arbiter }}", place
         assert before.get("when") == listed[at].get("when"), place
         assert before.get("run_once") == listed[at].get("run_once"), place
+
+
+def test_a_stop_on_a_zookeeper_host_asks_for_the_lock_right_before_it():
+    """These hosts have no run lock either, and what is read before the stop takes a while."""
+    *_others, before, stop = read_yaml(ROOT / "roles" / STOP)
+    assert stop["quorumshift.kafka.zk_decommission"]["state"] == "stopped"
+    assert before["quorumshift.kafka.run"] == HELD and before["delegate_to"] == "{{ _quorumshift_arbiter }}"
+
+
+def test_a_step_on_hosts_without_a_run_lock_asks_for_it_first():
+    """A run that is suspended before a cut, and goes on after another run took the lock over, makes no cut."""
+    (play,) = read_yaml(ROOT / "playbooks/parts/step.yml")
+    _begin, require, work, _end = play["tasks"][0]["block"]
+    assert require["ansible.builtin.include_role"]["tasks_from"] == "run_held" and "step_role" in str(work)
+    assert "difference(step_locked + ['localhost'])" in require["when"]
+    (held,) = read_yaml(ROOT / "roles/quorumshift/tasks/run_held.yml")
+    assert held["quorumshift.kafka.run"] == HELD and held["run_once"]

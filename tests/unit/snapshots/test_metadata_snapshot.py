@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tarfile
 import threading
@@ -172,6 +173,38 @@ def test_log_that_is_behind_is_read_again(taken, log):
     writer.join()
     assert snapshot.end_offset == 8
     assert records[-1].fields["name"] == "late"
+
+
+def test_an_archive_that_nobody_waits_for_any_more_is_not_made(taken, log, tmp_path):
+    """The run gave up on the host, and removed the directory while the log was still behind."""
+    target = tmp_path / "snapshot"
+
+    def remove():
+        while not target.exists():
+            time.sleep(0.01)
+        shutil.rmtree(target)
+        with open(log / SECOND, "ab") as segment:
+            segment.write(made.batch(7, [made.topic("late", 7)], epoch=2))
+
+    giving_up = threading.Thread(target=remove)
+    giving_up.start()
+    with pytest.raises(metadata_snapshot.SnapshotError, match="snapshot was removed before the archive was complete"):
+        taken(8, timeout=20.0)
+    giving_up.join()
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_an_archive_is_not_put_into_the_directory_of_a_later_one(log, tmp_path, monkeypatch, again):
+    def replaced(target, _size):
+        shutil.rmtree(target)
+        if again:
+            os.mkdir(target)
+
+    monkeypatch.setattr(archives, "_check_space", replaced)
+    with pytest.raises(metadata_snapshot.SnapshotError, match="nothing waits for it any more"):
+        metadata_snapshot.take(str(log), str(tmp_path / "snapshot"))
+    assert not (tmp_path / "snapshot").exists()
 
 
 def test_end_offset_below_the_oldest_segment_is_an_error(taken, log):

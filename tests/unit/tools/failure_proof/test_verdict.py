@@ -195,9 +195,10 @@ def test_a_host_that_is_lost_while_a_left_over_is_removed(world, closes, done):
 
 
 @pytest.mark.parametrize("code", [0, 2])
+@pytest.mark.parametrize("host", ["b1", "s1", "d1"])
 @pytest.mark.parametrize("directory", verdict.ARCHIVES)
-def test_an_archive_that_is_left_on_a_host_is_named(world, directory, code):
-    path = world.state_dir("b1") / CLUSTER / directory
+def test_an_archive_that_is_left_on_a_host_is_named(world, directory, host, code):
+    path = world.state_dir(host) / CLUSTER / directory
     path.mkdir(parents=True)
     try:
         left = f"{path} is left, and the run does not say so"
