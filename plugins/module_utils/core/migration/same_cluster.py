@@ -21,6 +21,9 @@ CORRECT = (
     "Correct quorumshift_zookeeper_connect, quorumshift_bootstrap_servers and the groups kafka_broker and "
     "kafka_controller, so that all are of one cluster"
 )
+FOLLOW = (
+    "Set quorumshift_zookeeper_connect to the connect string of these servers, as zk_migrate_destination_connect has it"
+)
 
 
 class Answer(NamedTuple):
@@ -70,10 +73,10 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
     `needed`: the kinds of sources that must answer.
     """
     found = find_answers(facts)
-    for answer in found:
-        moved = moved_to(answer.cluster_id) if answer.kind == ZOOKEEPER else ""
-        if moved:
-            return [f"{answer.what} is the mark of a move to another ensemble: Kafka uses {moved} now (QS-PHASE-004)"]
+    left = _find_left(found)
+    if left:
+        uses = moved_to(left.cluster_id)
+        return [f"{left.what} is the mark of a move to another ensemble: Kafka uses {uses} now (QS-PHASE-004)"]
     ids = sorted({answer.cluster_id for answer in found})
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:
@@ -97,7 +100,13 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
 def refusal(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str] = ()) -> str | None:
     """Return the `troubles` and what to do about them, as text without the last full stop; None without any."""
     reasons = troubles(facts, wanted, needed)
-    return ". ".join([*reasons, CORRECT]) if reasons else None
+    correct = FOLLOW if _find_left(find_answers(facts)) else CORRECT
+    return ". ".join([*reasons, correct]) if reasons else None
+
+
+def _find_left(found: Iterable[Answer]) -> Answer | None:
+    """Return the answer of an ensemble that a move has left and marked."""
+    return next((answer for answer in found if answer.kind == ZOOKEEPER and moved_to(answer.cluster_id)), None)
 
 
 def check_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
