@@ -92,6 +92,11 @@ class Sender:
         self.context = context
         self.where = where
         self.keys = keys
+        self._indeterminate = {
+            KafkaError._DESTROY,
+            *PURGED,
+            *(() if NEW_CLIENT.items() <= settings.items() else UNKNOWN),
+        }
         self.unconfirmed = 0
         self._reported_at = time.monotonic()  # the last delivery report, or the first message after an idle time
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
@@ -185,8 +190,10 @@ class Sender:
 
     def failed(self, ledger_id: int, error: KafkaError) -> None:
         # A broker that has just started lists no other broker, and librdkafka drops the requests in flight to brokers
-        # that are not listed (the Java producer does not). These messages are indeterminate.
-        severity = "note" if error.code() in (KafkaError._DESTROY, *PURGED) else "error"
+        # that are not listed (the Java producer does not). It lists no topic either, and librdkafka fails what waits
+        # for one after PACE's second (30 s by default; the Java producer waits). These messages are indeterminate. A
+        # partition that does not come back is an error of the next message, after MAX_BLOCK_S.
+        severity = "note" if error.code() in self._indeterminate else "error"
         self.context.ledger.error(self.where, error.name(), f"delivery failed: {error.str()}", severity)
 
     def held_back(self) -> int | None:

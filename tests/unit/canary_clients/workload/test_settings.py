@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from canary_clients.config import Config
 from canary_clients.ledger import Clock, LedgerWriter
@@ -52,6 +54,20 @@ def test_a_new_client_waits_for_its_topic_as_long_as_librdkafka_does(context, cr
     monkeypatch.setattr(producers.Sender, "paced", stop)
     producers.ShortLived(context, "short", "canary.keyed", 1.0, 0).work()
     assert created[0][KEY] == 30000
+
+
+@pytest.mark.parametrize(
+    "settings, severity", [({}, "note"), (producers.NEW_CLIENT, "error")], ids=["long-lived", "short-lived"]
+)
+@pytest.mark.parametrize("code", producers.UNKNOWN)
+def test_what_fails_after_that_second_alone_is_no_error_of_an_application(
+    context, created, tmp_path, settings, severity, code
+):
+    keys = producers.Keys(context, "long", "canary.keyed", 1)
+    producers.Sender(context, "producer-1", keys, **settings).failed(0, KafkaError(code))
+    context.ledger.flush()
+    (entry,) = [json.loads(line) for line in (tmp_path / "errors.jsonl").read_text().splitlines()]
+    assert entry["severity"] == severity
 
 
 def test_the_operators_setting_of_librdkafka_wins_for_clients_that_live_long(context):
