@@ -18,6 +18,8 @@ from canary_clients.ledger import MESSAGE, Clock, LedgerWriter
 
 LOG = logging.getLogger("canary_clients")
 
+PROPAGATION = "topic.metadata.propagation.max.ms"
+PROPAGATION_MS = 30000  # librdkafka's default
 # The Java client's defaults (ProducerConfig, ConsumerConfig 3.9). librdkafka's reconnect backoff of up to 10 s and
 # connection timeout of 30 s would show up as stalls of the cluster.
 PACE = {
@@ -31,11 +33,11 @@ PACE = {
     # A broker that starts in ZooKeeper or migration mode answers at first that no topic exists, and lists no broker.
     # The Java client ignores that (NetworkClient, "Ignoring empty metadata response"). librdkafka from 2.10 on takes
     # the topic for deleted, and believes no other broker for this time: by default 30 s (rd_kafka_topic_set_exists).
-    "topic.metadata.propagation.max.ms": 1000,
+    PROPAGATION: 1000,
 }
 # A new client's messages fail when its topic is unknown for longer than that. So a client that lives for seconds keeps
 # librdkafka's default.
-NEW_CLIENT = {"topic_metadata_propagation_max_ms": 30000}
+NEW_CLIENT = {PROPAGATION.replace(".", "_"): PROPAGATION_MS}
 
 KEYED, COMPACT, TXN = "keyed", "compact", "txn"
 

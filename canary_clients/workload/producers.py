@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from canary_clients.ledger import position
-from canary_clients.workload.context import NEW_CLIENT, Client, Context
+from canary_clients.workload.context import NEW_CLIENT, PROPAGATION, PROPAGATION_MS, Client, Context
 
 TICK_S = 0.04
 # Messages are sent in bursts to one partition, so that a burst shares a request. A partition has at most two bursts in
@@ -92,26 +92,23 @@ class Sender:
         self.context = context
         self.where = where
         self.keys = keys
-        self._indeterminate = {
-            KafkaError._DESTROY,
-            *PURGED,
-            *(() if NEW_CLIENT.items() <= settings.items() else UNKNOWN),
-        }
         self.unconfirmed = 0
         self._reported_at = time.monotonic()  # the last delivery report, or the first message after an idle time
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
         # of each partition: its last acknowledgement, or the first message after an idle time
         self._silent_since: dict[int, float] = dict.fromkeys(keys.indexes, 0.0)
         self.probes: dict[int, Sender] = {}
-        self.producer = Producer(
-            context.client(
-                where,
-                enable_idempotence=True,
-                linger_ms=context.config.linger_ms,
-                message_timeout_ms=int(context.config.delivery_timeout_s * 1000),
-                **settings,
-            )
+        config = context.client(
+            where,
+            enable_idempotence=True,
+            linger_ms=context.config.linger_ms,
+            message_timeout_ms=int(context.config.delivery_timeout_s * 1000),
+            **settings,
         )
+        # a topic that stays unknown for librdkafka's default is missing: an application would see that
+        waits = int(config[PROPAGATION]) >= PROPAGATION_MS
+        self._indeterminate = {KafkaError._DESTROY, *PURGED, *(() if waits else UNKNOWN)}
+        self.producer = Producer(config)
 
     def send(self, slot: int | None = None) -> int:
         """Hand one message to the client; return its ledger id. Raise BufferError if the client's queue is full."""

@@ -56,13 +56,16 @@ def test_a_new_client_waits_for_its_topic_as_long_as_librdkafka_does(context, cr
     assert created[0][KEY] == 30000
 
 
-@pytest.mark.parametrize(
-    "settings, severity", [({}, "note"), (producers.NEW_CLIENT, "error")], ids=["long-lived", "short-lived"]
-)
 @pytest.mark.parametrize("code", producers.UNKNOWN)
-def test_what_fails_after_that_second_alone_is_no_error_of_an_application(
-    context, created, tmp_path, settings, severity, code
+@pytest.mark.parametrize(
+    ("settings", "of_operator", "severity"),
+    [({}, None, "note"), (producers.NEW_CLIENT, None, "error"), ({}, "30000", "error"), ({}, 5, "note")],
+)
+def test_a_topic_that_stays_unknown_for_less_than_the_default_is_no_error_of_an_application(
+    context, created, tmp_path, settings, of_operator, severity, code
 ):
+    if of_operator is not None:
+        context.config.librdkafka[KEY] = of_operator
     keys = producers.Keys(context, "long", "canary.keyed", 1)
     producers.Sender(context, "producer-1", keys, **settings).failed(0, KafkaError(code))
     context.ledger.flush()
