@@ -21,9 +21,7 @@ CORRECT = (
     "Correct quorumshift_zookeeper_connect, quorumshift_bootstrap_servers and the groups kafka_broker and "
     "kafka_controller, so that all are of one cluster"
 )
-FOLLOW = (
-    "Set quorumshift_zookeeper_connect to the connect string of these servers, as zk_migrate_destination_connect has it"
-)
+FOLLOW = "Set quorumshift_zookeeper_connect to the value of zk_migrate_destination_connect"
 
 
 class Answer(NamedTuple):
@@ -75,8 +73,7 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
     found = find_answers(facts)
     left = _find_left(found)
     if left:
-        uses = moved_to(left.cluster_id)
-        return [f"{left.what} is the mark of a move to another ensemble: Kafka uses {uses} now (QS-PHASE-004)"]
+        return [f"{left.what} is the mark of a move to the ensemble {moved_to(left.cluster_id)} (QS-PHASE-004)"]
     ids = sorted({answer.cluster_id for answer in found})
     reasons = []
     if set(ids) - {wanted or (ids[0] if ids else None)}:
