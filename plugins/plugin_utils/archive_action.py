@@ -101,7 +101,8 @@ class ArchiveAction(QuorumshiftAction):
         here = os.path.join(where, os.path.basename(path))
         fetched = self.action("fetch", src=path, dest=here, flat=True)
         if fetched.get("failed"):
-            return {"failed": True, "msg": fetched.get("msg")}
+            why = fetched.get("msg") or "no reason is known"
+            return {"failed": True, "msg": f"{path} on {self.host} was not fetched: {why}. Run again (QS-VERIFY-006)"}
         return {"archive": here}
 
     def _removed(self, args: dict) -> dict:

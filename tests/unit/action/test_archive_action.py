@@ -130,3 +130,10 @@ def test_a_host_that_began_nothing(harness, archiving, tmp_path):
     done = archiving({"fetch_to": str(tmp_path), "begun": begun, "needed": False})
     assert (done["unreachable_host"], done["msg"]) == (True, "no route")
     assert [name for name, _args in harness.called] == ["ansible.builtin.file"]
+
+
+def test_an_archive_that_its_host_has_lost_is_named_with_its_path(archiving, tmp_path):
+    done = archiving({"fetch_to": str(tmp_path)}, TAKEN, fetch=[{"failed": True, "msg": "the file does not exist"}])
+    assert (
+        f"{TAKEN['path']} on " in done["msg"] and "was not fetched: the file does not exist. Run again" in done["msg"]
+    )
