@@ -76,7 +76,7 @@ class ArchiveAction(QuorumshiftAction):
             module_name=self._task.resolved_action or self._task.action,
             module_args=dict(args),
             task_vars=self._with_interpreter(),
-            wrap_async=True,
+            wrap_async=not self._connection.has_native_async,  # as Ansible's own action of modules has it
         )
 
     def _ended(self, begun: dict) -> dict:
