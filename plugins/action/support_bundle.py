@@ -289,7 +289,7 @@ class ActionModule(QuorumshiftAction):
 
     def _keep_variables(self, host: str, own: Mapping[str, Any]) -> None:
         """Remember what is secret in any variable of a host: by its name, or since it is vaulted."""
-        raw = getattr(self.vars["hostvars"], "raw_get", dict(self.vars["hostvars"]).get)(host)
+        raw = self.vars["hostvars"].raw_get(host)
         skipped = {"ansible_facts", "hostvars", "groups", "vars", *(own.get("ansible_facts") or ())}
         for name in raw:
             if name in skipped or str(name).startswith("_") or name in variable_specs.internal():

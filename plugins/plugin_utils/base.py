@@ -68,6 +68,7 @@ class QuorumshiftAction(ActionBase):
         result = super().run(tmp, task_vars)
         self.vars = task_vars
         self._hostvars: dict[str, Mapping[str, Any]] = {}
+        self._facts: dict[str, Mapping[str, Any]] = {}
         self.began = time.time()
         self.host: str = self._task.delegate_to or task_vars["inventory_hostname"]
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
@@ -259,10 +260,14 @@ class QuorumshiftAction(ActionBase):
     def facts_of(self, host: str) -> Mapping[str, Any]:
         """Return the facts of a host that this process of Ansible has set; {} when there are none. A fact cache keeps
         those of earlier runs, which say nothing of this one."""
-        facts = (self._variables_of(host).get("ansible_facts") or {}) if host in self.vars["hostvars"] else {}
-        own = process_mark()
-        names = (name[: -len(SET_BY)] for name in facts if name.endswith(SET_BY) and facts[name] == own)
-        return {name: facts[name] for name in names if name in facts}
+        hostvars = self.vars["hostvars"]
+        if host not in self._facts and host in hostvars:
+            # A module's facts have no templates: to look for some in those of 300 hosts takes seconds a task
+            facts = hostvars.raw_get(host).get("ansible_facts") or {}
+            own = process_mark()
+            names = (name[: -len(SET_BY)] for name in facts if name.endswith(SET_BY) and facts[name] == own)
+            self._facts[host] = {name: facts[name] for name in names if name in facts}
+        return self._facts.get(host, {})
 
     @staticmethod
     def _mark_facts(result: dict) -> None:

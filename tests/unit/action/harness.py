@@ -21,6 +21,12 @@ RUN, CLUSTER = "20261121T000000-aaaa", "cluster-1"
 GROUPS = {"kafka_broker": ["b1", "b2"], "kafka_controller": ["c1"]}
 
 
+class HostVars(dict):
+    """Variables of hosts without templates."""
+
+    raw_get = dict.__getitem__
+
+
 class Harness:
     """One run: its variables, its facts by host, what was printed, what the modules were asked."""
 
@@ -91,7 +97,7 @@ class Harness:
             **self.variables,
             "inventory_hostname": host,
             "groups": GROUPS,
-            "hostvars": {host: {**self.variables, **own} for host, own in self.hostvars.items()},
+            "hostvars": HostVars({host: {**self.variables, **own} for host, own in self.hostvars.items()}),
             "ansible_play_hosts_all": more.get("play_hosts_all", [host]),
             "ansible_play_hosts": more.get("play_hosts", [host]),
             "ansible_play_batch": more.get("play_hosts", [host]),
