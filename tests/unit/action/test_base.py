@@ -284,3 +284,15 @@ def test_a_session_of_a_fact_cache_is_no_session(harness):
     harness.session = {}
     harness.run("digest_key", {}, {})
     assert harness.action.session == {}
+
+
+@pytest.mark.parametrize(("cached", "kept"), [(True, {}), (False, None)])
+def test_the_check_of_the_inventory_replaces_the_session_of_a_fact_cache(harness, cached, kept):
+    """Roles and playbooks read it as a fact. zk_migrate has steps before its run begins, which would ask for the run lock of an
+    earlier run."""
+    if cached:
+        harness.hostvars["localhost"]["ansible_facts"] = {"quorumshift_session": harness.session}
+        harness.session = {}
+    result = harness.run("inventory_check", {})
+    assert "failed" not in result, result
+    assert (result.get("ansible_facts") or {}).get("quorumshift_session") == kept
