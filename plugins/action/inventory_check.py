@@ -50,7 +50,7 @@ class ActionModule(QuorumshiftAction):
             mistakes = "\n".join(ends)
             return {"failed": True, "msg": f"{mistakes}\nNothing was changed. (QS-RUN-009)"}
         result = {"changed": False, "problems": [problem.text for problem in found]}
-        # Playbooks and roles read the session as a fact. A cache of facts has that of an earlier run until this one begins
+        # Playbooks and roles read the session as a fact. A cache of facts has that of an earlier run until this begins
         return result if self.session else {**result, "ansible_facts": {"quorumshift_session": {}}}
 
     def _of_cp_ansible(self, host: str) -> list[str]:
