@@ -49,7 +49,9 @@ class ActionModule(QuorumshiftAction):
         if ends:
             mistakes = "\n".join(ends)
             return {"failed": True, "msg": f"{mistakes}\nNothing was changed. (QS-RUN-009)"}
-        return {"changed": False, "problems": [problem.text for problem in found]}
+        result = {"changed": False, "problems": [problem.text for problem in found]}
+        # Playbooks and roles read the session as a fact. A cache of facts has that of an earlier run until this begins
+        return result if self.session else {**result, "ansible_facts": {"quorumshift_session": {}}}
 
     def _of_cp_ansible(self, host: str) -> list[str]:
         own = self.vars["hostvars"][host]

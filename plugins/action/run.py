@@ -65,14 +65,15 @@ class ActionModule(QuorumshiftAction):
         return {"run_lock": lock, **({"seen": seen} if self.host == decided["hosts"][0] else {})}
 
     def _close(self, args):
-        """Close the lock of this host with how the run ended; on the arbiter, journal a good end."""
+        """Close the lock of this host with how the run ended; on the arbiter, journal a good end. A rescue gives `how`:
+        the failure that led there may be that the journal cannot be written."""
         events = self.journal()
         failure = run_outcome.outcome(events)
-        how = failure.task if failure else run_outcome.OK
+        how = failure.task if failure else args.get("how") or run_outcome.OK
         result = self.module({**args, "how": how, "advice": run_outcome.advice(events) if failure else ""})
         if result.get("failed"):
             return result
         arbiter = (self.session.get("run_lock") or {}).get("hosts", [self.host])[0]
-        if not failure and self.host == arbiter:
+        if how == run_outcome.OK and self.host == arbiter:
             self.artifacts().note("event", run_outcome.ENDED, result=run_outcome.OK)
         return result

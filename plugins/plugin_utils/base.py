@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from ansible import constants
-from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.errors import AnsibleAction, AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
@@ -91,8 +91,13 @@ class QuorumshiftAction(ActionBase):
             said = ". ".join(filter(None, [" ".join(str(error).split()), self.advice_if_unreachable()]))
             result.update({"failed": True, "msg": mask(f"{self.host} is unreachable: {said} (QS-RUN-004)")})
         except Exception as error:
-            result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
-            raise
+            # As of a wrong password of sudo. Raised in a loop, before ansible-core 2.19, it ends the loop, and no
+            # failed_when is asked: one host would keep the run lock open on those after it
+            if isinstance(error, AnsibleError) and not isinstance(error, AnsibleAction):
+                result.update({"failed": True, "msg": mask(f"{self.host}: {error}")})
+            else:
+                result.update({"failed": True, "msg": f"{type(error).__name__}: {error}"})
+                raise
         finally:
             self._mark_facts(result)
             if result.get("failed"):

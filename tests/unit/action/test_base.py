@@ -188,6 +188,19 @@ def test_a_fault_of_the_action_itself_ends_the_run(harness, monkeypatch):
     assert harness.events("failed")[0]["host"] == "b1"
 
 
+def test_an_error_of_ansible_itself_is_a_failure_of_its_host_alone(harness, monkeypatch):
+    """Before ansible-core 2.19 one that is raised ends the loop of the task, and no failed_when is asked: a host that
+    takes no password of sudo any more would keep the run lock open on those after it."""
+
+    def denied(_args):
+        raise AnsibleError("Incorrect sudo password")
+
+    monkeypatch.setattr(harness, "_module", denied)
+    result = harness.run("digest_key", {}, {}, host="b1")
+    assert result["failed"] and result["msg"] == "b1: Incorrect sudo password (QS-HOST-001)"
+    assert harness.events("failed")[0]["host"] == "b1"
+
+
 def test_check_mode_ends_no_run(harness):
     harness.check_mode = True
     harness.run("digest_key", {}, {"failed": True, "msg": "no space"})
@@ -284,3 +297,15 @@ def test_a_session_of_a_fact_cache_is_no_session(harness):
     harness.session = {}
     harness.run("digest_key", {}, {})
     assert harness.action.session == {}
+
+
+@pytest.mark.parametrize(("cached", "kept"), [(True, {}), (False, None)])
+def test_the_check_of_the_inventory_replaces_the_session_of_a_fact_cache(harness, cached, kept):
+    """Roles and playbooks read it as a fact. zk_migrate has steps before its run begins, which would ask for the run lock
+    of an earlier run."""
+    if cached:
+        harness.hostvars["localhost"]["ansible_facts"] = {"quorumshift_session": harness.session}
+        harness.session = {}
+    result = harness.run("inventory_check", {})
+    assert "failed" not in result, result
+    assert (result.get("ansible_facts") or {}).get("quorumshift_session") == kept

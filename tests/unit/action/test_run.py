@@ -304,6 +304,12 @@ def test_a_run_whose_journal_is_gone_has_not_ended_well(locked):
     assert locked.asked[0]["how"] == "the journal" and locked.events("ended") == []
 
 
+def test_a_rescue_closes_no_lock_as_if_the_run_had_ended_well(locked):
+    """A full disk of the control node: neither the begin of the step nor its failure is in the journal."""
+    locked.run("run", {"state": "closed", "how": "Begin the step"}, {"done": True}, host="b1")
+    assert locked.asked[0]["how"] == "Begin the step" and locked.events("ended") == []
+
+
 def test_a_run_that_ended_well_says_so_once(locked):
     for host in DECIDED["hosts"]:
         assert "failed" not in locked.run("run", {"state": "closed"}, {"done": True}, host=host)

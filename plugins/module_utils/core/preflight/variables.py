@@ -68,6 +68,7 @@ _MOST = {
     "quorumshift_node_id": MOST_ID,
     "zk_migrate_myid": MOST_ZOOKEEPER_ID,
 }
+_SECONDS_SINCE_1970 = (10**9, 10**11)  # 2001 to 5138: below are seconds ago, above milliseconds
 _TO_READ = (_PORT, "quorumshift_probe_timeout")  # numbers without which nothing can be read
 _OF_THE_CONTROL_NODE = ("quorumshift_artifacts_dir", "reassign_src", "restart_pause_file")  # paths from its directory
 LEAST_LOADED = "least_loaded"
@@ -194,7 +195,7 @@ def find_problems(
         *_groups(given, forward, needs),
         *whatever_the_groups,
         *_control_node(given, cluster_wide, specs),
-        *_needed(given, needs, specs),
+        *_needed(given, needs, specs, convert),
         *_hosts(given, specs, convert),
         *_addresses(given, specs, convert),
         *_connections(given, specs, convert),
@@ -380,6 +381,8 @@ def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:
             wanted = f"from {least} " + (f"to {most}" if name in _MOST else "on")
             wrong = "no port" if name == _PORT else "out of range"
             return f"{value!r} is {wrong}. Use a number {'above 0' if above_zero else wanted}"
+    if name == "restart_since" and value and not _SECONDS_SINCE_1970[0] <= value <= _SECONDS_SINCE_1970[1]:
+        return f"{value!r} is no time. Use seconds since 1970, as date +%s prints them"
     if spec.get("type") == "path" and name not in _OF_THE_CONTROL_NODE and not str(value).startswith(("/", "~", "$")):
         return f"{value!r} is no absolute path. Begin it with /"
     if name in _SETTINGS:
@@ -434,12 +437,23 @@ def _control_node(given: Given, cluster_wide: Collection[str], specs: Mapping[st
                 )
 
 
-def _needed(given: Given, needs: Needs, specs: Mapping[str, Mapping]) -> Iterable[Problem]:
-    own = given.hosts.get(CONTROL_NODE, {})
+def _needed(
+    given: Given, needs: Needs, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]
+) -> Iterable[Problem]:
+    def is_set(name: str) -> bool:
+        value = given.hosts.get(CONTROL_NODE, {}).get(name)
+        if value is None or isinstance(value, Unreadable):
+            return value is not None
+        try:
+            converted = convert(specs[name], value)
+        except (TypeError, ValueError):
+            return True  # the check of the values reports it
+        return converted is not False and converted not in ("", [], {})
+
     for name in needs.variables:
-        if own.get(name) in (None, "", [], {}):
+        if not is_set(name):
             yield Problem(_explain_unset(name, specs))
-    set_here = [name for name in needs.one_of if own.get(name) not in (None, "", []) and not _is_no(own[name])]
+    set_here = [name for name in needs.one_of if is_set(name)]
     if needs.one_of and len(set_here) != 1:
         seen = f"{' and '.join(set_here)} are set" if set_here else "None is set"
         yield Problem(f"Set exactly one of {', '.join(needs.one_of)}. {seen}.")

@@ -298,6 +298,8 @@ CASES = [
     (inventory({"upgrade_to": "3.9"}), "upgrade_to: '3.9' is no version", "3.9.1"),
     (inventory({"features_upgrade_to": "4"}), "features_upgrade_to: '4' is no release", "4.1"),
     (inventory({"features_downgrade_to": "4.1-IV0"}), "features_downgrade_to: '4.1-IV0' is no release", "4.1"),
+    (inventory({"restart_since": "3600"}), "restart_since: 3600.0 is no time", "since 1970, as date +%s"),
+    (inventory({"restart_since": 1796076971682}), "restart_since: 1796076971682.0 is no time", "since 1970"),
     (inventory({"quorumshift_state_dir": "state"}), "quorumshift_state_dir: 'state' is no absolute path", "with /"),
     (
         inventory({"quorumshift_controller_config": {"super.users": ["User:a"]}}),
@@ -363,6 +365,8 @@ RIGHT = [
     {"quorumshift_verify": False, "quorumshift_spark_master": "yarn"},
     {"quorumshift_spark_master": "yarn", "quorumshift_spark_uri": "hdfs://namenode-1/quorumshift"},
     {"quorumshift_client": {"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}},
+    {"restart_since": "1796076971.5"},
+    {"restart_since": 0},
     {"reassign_add": "least_loaded", "reassign_throttle_bytes_s": "1000000"},
     {"reassign_add": 4, "quorumshift_finalize_token": 123456},
     {"zk_migrate_source_servers": {1: "z1:2888:3888:participant;0.0.0.0:2181", 2: "[::1]:2888:3888|z2:2888:3888"}},
@@ -498,11 +502,17 @@ def test_a_move_to_another_ensemble_needs_its_servers_by_id(given, said):
         ({"reassign_drain": "", "reassign_add": "3"}, None),
         ({"reassign_drain": [], "reassign_add": "3"}, None),
         ({"reassign_drain": 3, "reassign_cancel": "false"}, None),
+        ({"reassign_drain": 3, "reassign_cancel": "0"}, None),
         ({"reassign_drain": 3, "reassign_cancel": "yes"}, "reassign_drain and reassign_cancel are set."),
+        ({"reassign_drain": " "}, "None is set."),
+        ({"features_levels": {}}, "None is set."),
+        ({"features_levels": "{}"}, "None is set."),
+        ({"features_levels": {"group.version": 0}}, None),
     ],
 )
 def test_exactly_one_of_several_variables(set_here, said):
-    needs = variables.Needs(one_of=["reassign_drain", "reassign_add", "reassign_cancel"])
+    """A run that is to change something, and has nothing to change, would end with exit code 0."""
+    needs = variables.Needs(one_of=["reassign_drain", "reassign_add", "reassign_cancel", "features_levels"])
     found = [text for text in problems(inventory(set_here), needs=needs) if text.startswith("Set exactly one")]
     assert said in found[0] if said else found == []
 
