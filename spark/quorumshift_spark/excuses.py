@@ -139,8 +139,9 @@ class Changes(Protocol):
 
     begin: int
 
-    def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
-        """Return the offset of the last record of an entity from `begin` on; with the ids of its topic."""
+    def last(self, key: Key, topic_ids: Collection[str], is_there: bool) -> int | None:
+        """Return the offset of the last record of an entity from `begin` on, if it leaves it there or removes it, as
+        `is_there` says; with the ids of its topic."""
 
 
 class LogRecords(Protocol):
@@ -270,7 +271,7 @@ class Evidence:
         history = self._log.history(since) if self._log else None
         if history is None:
             return side.at.get("offset"), 0
-        return history.last(key, _topic_ids(sides.values())), history.begin
+        return history.last(key, _topic_ids(sides.values()), isinstance(side, Entity)), history.begin
 
     def removed_topic(self, topic_id: str, since: int) -> int | None:
         """Return the offset of the record that removed a topic, at or after `since`."""

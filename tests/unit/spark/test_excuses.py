@@ -31,7 +31,7 @@ class Records:
     def history(self, since):
         return None if self.begin is None else self
 
-    def last(self, key, topic_ids):
+    def last(self, key, topic_ids, is_there):
         return self._last
 
     def copied(self):
