@@ -56,6 +56,21 @@ def test_gate_opens_in_its_phases_only(gate, seen):
         assert closed[0].startswith(f"the phase is {seen}, {gate} opens in ")
 
 
+@pytest.mark.parametrize("seen", sorted(OPEN["before_revert"]))
+def test_a_rollback_before_the_copy_compares_no_log(seen):
+    """That log has nothing of ZooKeeper's metadata: each topic would differ, and the rollback never begin."""
+    has_copy = seen in ("hybrid", "dual_write", "finalizing", "reverting")
+    assert (gates.METADATA_LOG in gates.views_to_compare("before_revert", seen)) is has_copy
+    assert {gates.ZOOKEEPER, gates.BROKER, gates.BASELINE} <= set(gates.views_to_compare("before_revert", seen))
+
+
+def test_a_gate_that_needs_the_log_compares_it_in_each_phase():
+    for name, gate in gates.GATES.items():
+        for seen in gate.phases:
+            assert set(gate.needs) <= set(gates.views_to_compare(name, seen))
+    assert gates.views_to_compare("before_cut", "zk") == []
+
+
 def test_every_gate_is_covered():
     assert set(gates.GATES) == set(OPEN)
     assert {kind.gate for kind in transitions.KINDS.values()} <= {*OPEN, gates.RESTART}
