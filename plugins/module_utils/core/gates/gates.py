@@ -218,6 +218,7 @@ def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
     if name != "before_controllers" or not quorum.get("voters"):
         return quorum
     down = {node.get("node_id") for node in phase.controllers(facts).values() if not node.get("running")}
+    down.discard(quorum.get("leader_id"))  # by its clock the others are measured
     return {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in down]}
 
 

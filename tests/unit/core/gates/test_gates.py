@@ -472,6 +472,14 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
     )
 
 
+def test_a_leader_that_gives_one_answer_and_not_another_hides_no_lag():
+    facts = recorded.facts("controllers_ready")
+    facts["quorum"] = quorum((101, 501, 1_000_000), (102, 480, 1_000_000 - 60_000))
+    facts["nodes"]["c1"]["running"] = None
+    reasons = gates.find_trailing(gates.expected_voters("before_controllers", facts), [], 5)
+    assert len(reasons) == 1 and reasons[0].startswith("voter 102 has not caught up")
+
+
 def test_trailing_is_empty_where_the_leader_reports_no_times():
     assert gates.find_trailing({"reached": False, "error": "none"}, [1], 5) == []
     assert gates.find_trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []
