@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import gates
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
@@ -39,8 +41,21 @@ class ActionModule(QuorumshiftAction):
             self.artifacts().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
         self.artifacts().note("phase", result["phase"])
         self.say(f"open: phase {result['phase']}, healthy for {args.get('stable_s', 10)} s")
+        if name == gates.DATA_GATES[-1] and args["verify"] and gates.DATA_FINGERPRINT not in args["verify"]:
+            self._remind_of_records()
         token = result["gate_token"]
         self.artifacts().note("gate", name, digest=token["digest"], phase=result["phase"], **journalled)
         tokens = self.facts_of(self.vars["inventory_hostname"]).get("quorumshift_gate_tokens") or {}
         result["ansible_facts"] = {"quorumshift_gate_tokens": {**tokens, name: token}}
         return result
+
+    def _remind_of_records(self):
+        """Say that records which were read before the migration were not compared: that a later command lacks the
+        variable is no decision."""
+        kept = os.path.join(baseline.directory(self.artifacts().cluster), *spark_jobs.DataFingerprint.BASELINE)
+        if os.path.exists(kept):
+            self.say(
+                f"the records were read at {gates.DATA_GATES[0]}, and were not compared now: "
+                "quorumshift_fingerprint_topics is empty. To compare them, run quorumshift.kafka.verify with the "
+                "topics of then (QS-VERIFY-001)"
+            )

@@ -14,10 +14,9 @@ class ActionModule(QuorumshiftAction):
     """Lists the views of a gate, and where the baseline among the run artifacts was read."""
 
     def act(self, args):
-        gate = gates.GATES.get(args["gate"])
         return {
             "changed": False,
-            "views": [*gate.needs, *gate.takes] if gate else [],
+            "views": gates.views_to_compare(args["gate"], args["phase"]),
             "compares_records": args["gate"] in gates.DATA_GATES,
             "baseline": baseline.position(self._artifacts().cluster),
         }

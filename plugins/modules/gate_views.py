@@ -17,6 +17,12 @@ options:
     description: The name of the gate.
     type: str
     required: true
+  phase:
+    description:
+      - The phase of the migration, as M(quorumshift.kafka.migration_state) returns it. Until the initial copy has
+        ended, V(before_revert) does without the metadata log.
+    type: str
+    required: true
 extends_documentation_fragment:
   - quorumshift.kafka.attributes
   - quorumshift.kafka.attributes.reads
@@ -27,6 +33,7 @@ EXAMPLES = r"""
 - name: List what is compared
   quorumshift.kafka.gate_views:
     gate: after_kraft
+    phase: dual_write
 """
 
 RETURN = r"""
@@ -65,7 +72,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.module_base impo
 def main():
     """Fail: the action plugin of the same name does all the work."""
     module = AnsibleModule(
-        argument_spec={"gate": {"type": "str", "required": True}},
+        argument_spec={"gate": {"type": "str", "required": True}, "phase": {"type": "str", "required": True}},
         supports_check_mode=True,
     )
     module.fail_json(msg=action_only.explain("gate_views"))

@@ -300,7 +300,13 @@ class _Run:
                 f"{len(vanished)} znodes differed at the first reading of the files and not at the second: "
                 f"{vanished[0]}. The files changed meanwhile, or were read incompletely. Take them anew and run again"
             )
-        verdict = results.DIFFER if differences else results.INCOMPLETE if vanished else results.PASS
+        is_empty = not self.result["counts"][KIND]["read"]
+        if is_empty:
+            reasons.append(
+                f"no server has a znode below {self.chroot or '/'}, so nothing was compared. The files are not those "
+                "of Kafka's ensemble: check zk_migrate_config_file and quorumshift_zookeeper_connect, and run again"
+            )
+        verdict = results.DIFFER if differences else results.INCOMPLETE if vanished or is_empty else results.PASS
         self.result.update(verdict=verdict, reasons=reasons)
 
 

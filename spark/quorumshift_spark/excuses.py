@@ -16,6 +16,8 @@ from __future__ import annotations
 import json
 from typing import Any, Collection, Dict, Iterable, Mapping, NamedTuple, Protocol, Sequence, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper import znodes
+
 from quorumshift_spark import rules
 from quorumshift_spark.compare import (
     DIFFER,
@@ -29,7 +31,7 @@ from quorumshift_spark.compare import (
     Side,
     compare,
 )
-from quorumshift_spark.normal_form import Entity
+from quorumshift_spark.normal_form import Entity, key_of
 from quorumshift_spark.views import Absent, Key
 
 
@@ -137,8 +139,9 @@ class Changes(Protocol):
 
     begin: int
 
-    def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
-        """Return the offset of the last record of an entity from `begin` on; with the ids of its topic."""
+    def last(self, key: Key, topic_ids: Collection[str], is_there: bool) -> int | None:
+        """Return the offset of the last record of an entity from `begin` on, if it leaves it there or removes it, as
+        `is_there` says; with the ids of its topic."""
 
 
 class LogRecords(Protocol):
@@ -268,7 +271,7 @@ class Evidence:
         history = self._log.history(since) if self._log else None
         if history is None:
             return side.at.get("offset"), 0
-        return history.last(key, _topic_ids(sides.values())), history.begin
+        return history.last(key, _topic_ids(sides.values()), isinstance(side, Entity)), history.begin
 
     def removed_topic(self, topic_id: str, since: int) -> int | None:
         """Return the offset of the record that removed a topic, at or after `since`."""
@@ -610,7 +613,7 @@ def unexplained_removals(
     deleted: Dict[Tuple[rules.Comparison, str], int] = {}
     for key, of_key in outcomes.items():
         for comparison, outcome in of_key.items():
-            now = sides[key].get(comparison.right)
+            then, now = (sides[key].get(name) for name in (comparison.left, comparison.right))
             if comparison.relation != rules.SINCE or outcome.outcome != MATCH or not outcome.changes or now is None:
                 continue
             if isinstance(now, Absent) and "under" in now.at:
@@ -619,13 +622,20 @@ def unexplained_removals(
                 of = comparison, under
                 deleted[of] = max(deleted.get(of, 0), now.at["deletions"] - before)
                 missing.setdefault(of, {}).setdefault(child, []).append(key)
+            elif comparison.right == rules.ZOOKEEPER and isinstance(then, Entity) and _has_another_id(then, now):
+                child = znodes.topic_path(key_of(then.key)[0])
+                missing.setdefault((comparison, znodes.TOPICS), {}).setdefault(child, []).append(key)
     return {
-        key: {comparison: Outcome(LEFT_ONLY, outcomes[key][comparison].changes)}
+        key: {comparison: Outcome(_unequal(sides[key].get(comparison.right)), outcomes[key][comparison].changes)}
         for (comparison, under), children in missing.items()
-        if len(children) > deleted[(comparison, under)]
+        if len(children) > deleted.get((comparison, under), len(children))  # else nothing else is missing there
         for keys in children.values()
         for key in keys
     }
+
+
+def _unequal(now: Side | None) -> str:
+    return DIFFER if isinstance(now, Entity) else LEFT_ONLY
 
 
 def _topic_ids(sides: Iterable[Side]) -> Collection[str]:

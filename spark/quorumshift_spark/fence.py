@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Mapping, Tuple
+from typing import Any, Mapping, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
 
@@ -54,7 +54,7 @@ class Fencing:
         if zookeeper is not None and self._job.bounds.log_refresh_s:
             offset, zxid = zookeeper.migration()
             fence = {"migration_offset": offset, "migration_zxid": zxid}
-        cut_again, error = self._cut_again(fence.get("migration_offset", log.source.end_offset - 1))
+        cut_again, error = self._cut_again(log, fence.get("migration_offset", log.source.end_offset - 1))
         if zookeeper is None:
             return Fence(None, cut_again, error)
         if cut_again:
@@ -80,7 +80,7 @@ class Fencing:
                 )
             time.sleep(_POLL_S)
 
-    def _cut_again(self, above: int) -> Tuple[bool, str]:
+    def _cut_again(self, log: Any, above: int) -> Tuple[bool, str]:
         """Request the log cut at a high watermark above an offset. Return whether it came, and why not."""
         seconds = self._job.bounds.log_refresh_s
         if not seconds:
@@ -103,5 +103,11 @@ class Fencing:
         if answer.get("error"):
             return False, f"no new snapshot of the log: {answer['error']}"
         jobs.check(answer, "log")
-        self._views[rules.LOG].source = jobs.log_source(answer)
+        source = jobs.log_source(answer)
+        least = max(above + 1, log.source.end_offset)
+        if source.end_offset < least:
+            # A leader that was just elected may report a high watermark of before. What changed since is not in that
+            # log: it would agree with a ZooKeeper, or a broker, that missed it
+            return False, f"the new snapshot of the log ends at offset {source.end_offset}, short of {least}"
+        log.source = source
         return True, ""

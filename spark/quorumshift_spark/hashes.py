@@ -45,10 +45,11 @@ def of_partitions(batch: pa.RecordBatch, relations: Iterable[str]) -> Hashes:
     ids, checks = _keys(("partition", name) for name in topics.dictionary.to_pylist())
     number = _mixed(_values(batch["partition"]))
     found_id, check = _mixed(ids[index] + number), _mixed(checks[index] + number)
-    # A number of its own for each field: values that two fields exchange change the sum
+    # 64 bits of its own for each field. Small numbers would not do: leader 3 in epoch 1 was as leader 2 in epoch 2
+    salts = _mixed(np.arange(len(batch.schema.names), dtype=np.uint64))
     values = {
-        name: _mixed(_values(_constant(batch[name])) + np.uint64(place))
-        for place, name in enumerate(batch.schema.names, 1)
+        name: _mixed(_values(_constant(batch[name])) + salt)
+        for name, salt in zip(batch.schema.names, salts)
         if name not in _NOT_HASHED
     }
     of = {}

@@ -82,32 +82,40 @@ class History:
     """When metadata changed.
 
     :arg begin: the first offset whose records are known; of what follows only offsets from there on.
-    :arg changed: {key: offset of the last record that changed or removed it}, without partitions.
+    :arg changed: {key: offset of the last record} of what these records left, `removed`: of what they removed; both
+        without partitions.
     :arg partitions: the offset of the last record of each, with columns topic_id, partition and offset.
     :arg removed_topics: {topic id: offset}.
     """
 
     def __init__(
-        self, begin: int, changed: Dict[Key, int], partitions: pa.Table, removed_topics: Dict[str, int]
+        self,
+        begin: int,
+        changed: Dict[Key, int],
+        removed: Dict[Key, int],
+        partitions: pa.Table,
+        removed_topics: Dict[str, int],
     ) -> None:
         self.begin = begin
-        self._changed = changed
+        self._changed, self._removed = changed, removed
         self._removed_topics = removed_topics
         self._partitions = partitions.sort_by("topic_id").combine_chunks()
         counts = self._partitions["topic_id"].value_counts().to_pylist()
         starts = itertools.accumulate((count["counts"] for count in counts), initial=0)
         self._rows = {count["values"]: (start, count["counts"]) for count, start in zip(counts, starts)}
 
-    def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
-        """Return the offset of the last record of an entity; `topic_ids`: of its topic, now and before."""
+    def last(self, key: Key, topic_ids: Collection[str], is_there: bool) -> int | None:
+        """Return the offset of the last record of an entity; `topic_ids`: of its topic, now and before. None as well
+        where that record contradicts the newest checkpoint, by which it is there or not."""
         kind, text = key
-        offsets = [self._changed.get(key)]
-        if kind == "partition":
+        offsets = [self._changed.get(key) if is_there else None if key in self._changed else self._removed.get(key)]
+        if kind == "partition" and is_there:
             number = form.key_of(text)[1]
             for topic_id in topic_ids:
-                offsets.append(self._removed_topics.get(topic_id))
                 rows = self._partitions.slice(*self._rows.get(topic_id, (0, 0)))
                 offsets += [row["offset"] for row in rows.to_pylist() if row["partition"] == number]
+        elif kind == "partition":
+            offsets += map(self._removed_topics.get, topic_ids)
         return max((offset for offset in offsets if offset is not None and offset >= self.begin), default=None)
 
 
@@ -269,13 +277,9 @@ class MetadataLogView(LiveView):
         )
         partitions = partitions.filter(pc.greater_equal(partitions["offset"], begin))
         partitions = partitions.group_by(_CHANGES[:2]).aggregate([("offset", "max")])
-        changed = {key: at for key, at in removed(image).items() if at >= begin}
-        for entity in entities(image, self._digests):
-            if entity.at["offset"] >= begin:
-                key = entity.kind, entity.key
-                changed[key] = max(entity.at["offset"], changed.get(key, begin))
+        changed = {(entity.kind, entity.key): entity.at["offset"] for entity in entities(image, self._digests)}
         partitions = partitions.select(["topic_id", "partition", "offset_max"]).rename_columns(_CHANGES)
-        return History(begin, changed, partitions, image.removed_topics)
+        return History(begin, changed, removed(image), partitions, image.removed_topics)
 
     @_of_snapshot
     def removed_topics(self, since: int) -> Dict[str, int]:

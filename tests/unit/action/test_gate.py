@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 OPEN = {"phase": "zk", "gate_token": {"gate": "before_controllers", "digest": "d1"}, "waited_s": 2.5}
 
 
@@ -36,3 +38,23 @@ def test_the_verification_is_required_where_it_is_on(harness):
 def test_what_zookeeper_had_before_finalization_is_kept_and_not_printed(harness):
     result = harness.run("gate", {"gate": "before_finalize"}, {**OPEN, "zookeeper": {"controller": {}}})
     assert "zookeeper" not in result and harness.artifacts.read("zookeeper-before-finalize.json")
+
+
+def test_records_that_were_read_before_the_migration_are_not_left_out_in_silence(harness):
+    """A later command that lacks the variable with the topics."""
+    harness.variables["quorumshift_verify"] = True
+    final = {"phase": "finalized", "gate_token": {"gate": "after_finalize", "digest": "d1"}, "waited_s": 2.5}
+    kept = os.path.join(harness.artifacts.cluster, "baseline", "fingerprint.json")
+
+    def said(**variables):
+        harness.variables.update(variables)
+        del harness.printed[:]
+        harness.run("gate", {"gate": "after_finalize"}, final)
+        return [text for text in harness.printed if "were not compared" in text]
+
+    assert said() == []
+    os.makedirs(os.path.dirname(kept), exist_ok=True)
+    open(kept, "w").close()
+    assert len(said()) == 1
+    assert said(quorumshift_fingerprint_topics=["a"]) == []
+    assert said(quorumshift_fingerprint_topics=[], quorumshift_verify=False) == []

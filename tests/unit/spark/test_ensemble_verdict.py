@@ -19,6 +19,19 @@ NODE = dict.fromkeys(trees.FIELDS, "1")
 OTHER = {**NODE, "version": "2"}
 
 
+def run_state(directory, reread_limit=10, read=2):
+    job = SimpleNamespace(output=str(directory), bounds=SimpleNamespace(shown=10, reread_limit=reread_limit))
+    result = {"files": {}, "counts": {ensemble_parity.KIND: {"read": read}}}
+    return SimpleNamespace(job=job, cut=None, chroot="/kafka", result=result)
+
+
+def test_trees_without_a_znode_are_no_pass(tmp_path):
+    """Such as of a ZooKeeper server that has nothing to do with Kafka."""
+    run = run_state(tmp_path, read=0)
+    ensemble_parity._Run._evaluate(run, [SimpleNamespace(view=view) for view in SIDES], {}, [], None)
+    assert run.result["verdict"] == "incomplete" and "below /kafka" in run.result["reasons"][0]
+
+
 @pytest.mark.parametrize(
     ("differing", "shown", "verdict", "why"),
     [
@@ -31,8 +44,7 @@ OTHER = {**NODE, "version": "2"}
     ],
 )
 def test_what_a_second_reading_lacks_is_no_pass(tmp_path, differing, shown, verdict, why):
-    job = SimpleNamespace(output=str(tmp_path), bounds=SimpleNamespace(shown=10, reread_limit=10))
-    run = SimpleNamespace(job=job, cut=None, result={"files": {}})
+    run = run_state(tmp_path)
     compared = [SimpleNamespace(view=view) for view in SIDES]
     ensemble_parity._Run._evaluate(run, compared, shown, differing, None)
     assert run.result["verdict"] == verdict
@@ -41,8 +53,7 @@ def test_what_a_second_reading_lacks_is_no_pass(tmp_path, differing, shown, verd
 
 def test_znodes_beyond_the_limit_are_in_the_tables(tmp_path):
     """Of these the fields are not read. `unequal` has all paths that differ, in their order."""
-    job = SimpleNamespace(output=str(tmp_path), bounds=SimpleNamespace(shown=10, reread_limit=1))
-    run = SimpleNamespace(job=job, cut=None, result={"files": {}})
+    run = run_state(tmp_path, reread_limit=1)
     compared = [SimpleNamespace(view=view) for view in SIDES]
     paths = [Row(path="/a", d0=1, d1=2, d2=1), Row(path="/b", d0=1, d1=1, d2=None), Row(path="/c", d0=None, d1=1, d2=2)]
     unequal = SimpleNamespace(toLocalIterator=lambda: iter(paths))

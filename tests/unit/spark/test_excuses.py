@@ -31,7 +31,7 @@ class Records:
     def history(self, since):
         return None if self.begin is None else self
 
-    def last(self, key, topic_ids):
+    def last(self, key, topic_ids, is_there):
         return self._last
 
     def copied(self):
@@ -139,6 +139,21 @@ def test_one_deletion_does_not_explain_two_disappearances(deletions, unexplained
     found = unexplained_removals(outcomes, sides, {comparison.left: state})
     assert set(found) == (set(keys) if unexplained else set())
     assert all(of[comparison].outcome == LEFT_ONLY and of[comparison].differences for of in found.values())
+
+
+@pytest.mark.parametrize(("deletions", "unexplained"), [(5, True), (6, False)])
+def test_a_deletion_for_a_topic_that_was_created_again_explains_no_disappearance(deletions, unexplained):
+    comparison, state = IN_ZOOKEEPER, {"zxid": 500, "deletions": {"/brokers/topics": 4}}
+    at = {"zxid": 999, "under": "/brokers/topics", "child": "/brokers/topics/b", "deletions": deletions}
+    again, new = (form.topic(name, "B", {"zxid": 501}) for name in ("a", "c"))
+    pairs = {"a": (form.topic("a", "A"), again), "b": (form.topic("b", "C"), Absent(at)), "c": (Absent({}), new)}
+    sides = {("topic", f'["{name}"]'): dict(zip((comparison.left, comparison.right), of)) for name, of in pairs.items()}
+    outcomes = {key: {comparison: since(*of.values(), state)} for key, of in sides.items()}
+    assert all(of[comparison].outcome == MATCH for of in outcomes.values())
+    found = unexplained_removals(outcomes, sides, {comparison.left: state})
+    assert [of[comparison].outcome for of in found.values()] == ([DIFFER, LEFT_ONLY] if unexplained else [])
+    alone = {key: of for key, of in outcomes.items() if key == ("topic", '["a"]')}
+    assert not unexplained_removals(alone, sides, {comparison.left: state})
 
 
 _CONFIG = form.config("topic", "orders", "retention.ms", "1", DIGESTS)

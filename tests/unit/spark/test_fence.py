@@ -121,6 +121,16 @@ def test_answer_to_another_request_is_ignored(run, tmp_path, answer):
     assert fencing._views["metadata_log"].source.directory == "/first"
 
 
+@pytest.mark.parametrize(("mirrored", "end"), [(AT - 5, END - 1), (AT + 9, AT + 9)])
+def test_a_snapshot_that_is_older_than_the_request_is_not_used(run, tmp_path, mirrored, end):
+    """A ZooKeeper that rejected what the log has since would agree with it."""
+    fencing = run(JOB_FENCE, ZooKeeper((mirrored, ZXID), (AT + 9, ZXID)), log_refresh_s=5)
+    answering(tmp_path, 1, {"nonce": "n", "round": 1, "directory": "/older", "end_offset": end})
+    fence = fencing.advance()
+    assert fence.log_cut_again is False and f"ends at offset {end}, short of" in fence.error
+    assert fencing._views["metadata_log"].source == LogSource(END, directory="/first")
+
+
 def test_waiting_for_an_answer_is_bounded(run):
     fence = run(JOB_FENCE, ZooKeeper((AT, ZXID)), log_refresh_s=0.3).advance()
     assert fence == Fence(ZXID, False, "no new snapshot of the log within 0.3 s")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -61,6 +62,19 @@ def test_partitions_have_the_same_hash_exactly_where_their_values_are_the_same(s
     for relation in rules.RELATIONS:
         fields = [name for name, _how in rules.compared_fields("partition", relation)]
         assert same(found.of[relation].to_pylist()) == same([str([row.get(name) for name in fields]) for row in rows])
+
+
+def test_no_two_fields_with_small_numbers_have_the_sum_of_two_others():
+    names, small = ("leader", "leader_epoch", "recovery_state", "partition_epoch"), range(-2, 6)
+    rows = [
+        {"topic": "a", "partition": 0} | dict(zip(names, numbers)) for numbers in itertools.product(small, repeat=4)
+    ]
+    found = hashes.of_partitions(partitions(rows), rules.RELATIONS)
+    assert len(np.unique(found.row)) == len(rows)
+    for relation in rules.RELATIONS:
+        fields = [name for name, _how in rules.compared_fields("partition", relation) if name in names]
+        compared = {tuple(row[name] for name in fields) for row in rows}
+        assert len(np.unique(found.of[relation])) == len(compared)
 
 
 def test_lists_of_a_slice_are_hashed_as_those_of_a_whole():

@@ -125,6 +125,21 @@ def choose_gate_to_verify(phase_seen: str) -> str | None:
     return next((name for name, gate in GATES.items() if phase_seen in gate.by_hand), None)
 
 
+def views_to_compare(name: str, phase_seen: str) -> list[str]:
+    """Return the views of the metadata that are compared before a gate opens in a phase; none for another name.
+
+    Until the initial copy has ended, the metadata log has nothing of ZooKeeper's metadata: a gate that only takes the
+    log is about ZooKeeper then.
+    """
+    gate = GATES.get(name)
+    if gate is None:
+        return []
+    return [*gate.needs, *(view for view in gate.takes if view != METADATA_LOG or phase_seen not in _WITHOUT_COPY)]
+
+
+_WITHOUT_COPY = (CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING, COPYING)
+
+
 def explain_closed(
     name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()
 ) -> list[str]:
@@ -203,6 +218,7 @@ def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
     if name != "before_controllers" or not quorum.get("voters"):
         return quorum
     down = {node.get("node_id") for node in phase.controllers(facts).values() if not node.get("running")}
+    down.discard(quorum.get("leader_id"))  # by its clock the others are measured
     return {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in down]}
 
 

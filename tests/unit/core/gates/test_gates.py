@@ -56,6 +56,21 @@ def test_gate_opens_in_its_phases_only(gate, seen):
         assert closed[0].startswith(f"the phase is {seen}, {gate} opens in ")
 
 
+@pytest.mark.parametrize("seen", sorted(OPEN["before_revert"]))
+def test_a_rollback_before_the_copy_compares_no_log(seen):
+    """That log has nothing of ZooKeeper's metadata: each topic would differ, and the rollback never begin."""
+    has_copy = seen in ("hybrid", "dual_write", "finalizing", "reverting")
+    assert (gates.METADATA_LOG in gates.views_to_compare("before_revert", seen)) is has_copy
+    assert {gates.ZOOKEEPER, gates.BROKER, gates.BASELINE} <= set(gates.views_to_compare("before_revert", seen))
+
+
+def test_a_gate_that_needs_the_log_compares_it_in_each_phase():
+    for name, gate in gates.GATES.items():
+        for seen in gate.phases:
+            assert set(gate.needs) <= set(gates.views_to_compare(name, seen))
+    assert gates.views_to_compare("before_cut", "zk") == []
+
+
 def test_every_gate_is_covered():
     assert set(gates.GATES) == set(OPEN)
     assert {kind.gate for kind in transitions.KINDS.values()} <= {*OPEN, gates.RESTART}
@@ -455,6 +470,14 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
         if waits
         else []
     )
+
+
+def test_a_leader_that_gives_one_answer_and_not_another_hides_no_lag():
+    facts = recorded.facts("controllers_ready")
+    facts["quorum"] = quorum((101, 501, 1_000_000), (102, 480, 1_000_000 - 60_000))
+    facts["nodes"]["c1"]["running"] = None
+    reasons = gates.find_trailing(gates.expected_voters("before_controllers", facts), [], 5)
+    assert len(reasons) == 1 and reasons[0].startswith("voter 102 has not caught up")
 
 
 def test_trailing_is_empty_where_the_leader_reports_no_times():

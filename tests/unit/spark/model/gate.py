@@ -206,13 +206,8 @@ class Log:
     def _history(self) -> metadata_log.History:
         begin = self._cluster.begin
         image = Image.from_records([*self._summed_up(begin), *self._records(begin)])
-        changed = {key: at for key, at in metadata_log.removed(image).items() if at >= begin}
+        changed = {(entity.kind, entity.key): entity.at["offset"] for entity in of_image(image)}
         partitions = []
-        for entity in of_image(image):
-            if entity.at["offset"] >= begin:
-                changed[entity.kind, entity.key] = max(
-                    entity.at["offset"], changed.get((entity.kind, entity.key), begin)
-                )
         for record in self._records(begin):
             if record.type in PARTITION_TYPES:
                 partitions.append((record.fields["topicId"], record.fields["partitionId"], record.offset))
@@ -221,7 +216,7 @@ class Log:
         columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32()), pa.array(offsets, pa.int64())]
         table = pa.table(columns, names=names).group_by(names[:2]).aggregate([("offset", "max")])
         table = table.select([*names[:2], "offset_max"]).rename_columns(names)
-        return metadata_log.History(begin, changed, table, image.removed_topics)
+        return metadata_log.History(begin, changed, metadata_log.removed(image), table, image.removed_topics)
 
     def removed_topics(self, _since: int) -> Dict[str, int]:
         """See MetadataLogView.removed_topics."""

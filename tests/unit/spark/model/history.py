@@ -215,6 +215,8 @@ def _play(events: List[Event]) -> Outcome:
                 outcome.failed.append(Failed(number, name, "pass", wrong, [fault.what for fault in cluster.faults]))
             elif "the log" in wrong:
                 cluster.accept()  # what nothing showed before the new baseline, nothing shows after it
+            elif "the log" not in latest:
+                cluster.lost = None  # the new baseline lacks nothing of it
             baseline = found.baseline
         elif found.verdict == gates.DIFFER and is_equal:
             outcome.failed.append(Failed(number, name, "differ", [], found.why))

@@ -35,7 +35,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeepe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_write import backup_file
 from quorumshift_spark import normal_form as form
+from quorumshift_spark import rules
+from quorumshift_spark.compare import LEFT_ONLY
+from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.recheck import outcomes_of
 from quorumshift_spark.views import Absent, Statement, ViewError, baseline, metadata_log, partition, zookeeper
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
@@ -789,6 +793,33 @@ def test_migration_returns_offset_and_zxid(view):
     view.at.nodes["/migration"] = node("/migration", None)
     with pytest.raises(probe.ZooKeeperError, match="null data"):
         view.migration()
+
+
+def test_a_record_that_contradicts_a_newer_checkpoint_shows_no_change(tmp_path):
+    """The checkpoint has what a record removed, and lacks what records set: a fault of the node that wrote it."""
+    of_partition = {"topicId": UUIDS[0], "partitionId": 0, "replicas": [1], "isr": [1], "leader": 1}
+    partition_set = made.record("PARTITION_RECORD", of_partition)
+    changed = made.record("PARTITION_CHANGE_RECORD", {"topicId": UUIDS[0], "partitionId": 0, "isr": [1]})
+    topic = made.record("TOPIC_RECORD", {"name": "t", "topicId": UUIDS[0]})
+    before = [topic, partition_set, made.config(4, "", "set", "1"), made.config(4, "", "removed", "1")]
+    since = [made.config(4, "", "set", "2"), made.config(4, "", "removed", None), changed]
+    (tmp_path / f"{0:020d}.log").write_bytes(made.batch(0, before) + made.batch(4, since))
+    summed_up = [made.batch(0, [made.SNAPSHOT_HEADER]), made.batch(1, [topic, before[3]])]
+    (tmp_path / f"{7:020d}-{1:010d}.checkpoint").write_bytes(
+        b"".join([*summed_up, made.batch(3, [made.SNAPSHOT_FOOTER])])
+    )
+    view = MetadataLogView(LogSource(7, str(tmp_path)), DIGESTS)
+    history = view.history(4)
+    keys = {name: ("config", canonical(["broker", None, name])) for name in ("set", "removed")}
+    assert [history.last(keys["set"], (), is_there) for is_there in (True, False)] == [4, None]
+    assert [history.last(keys["removed"], (), is_there) for is_there in (True, False)] == [None, 5]
+    of_topic = ("partition", canonical(["t", 0])), [UUIDS[0]]
+    assert [history.last(*of_topic, is_there) for is_there in (True, False)] == [6, None]
+    comparison = rules.Comparison("baseline:metadata_log", rules.LOG, rules.SINCE, form.STORED)
+    evidence = Evidence({comparison.left: {"offset": 4}}, log=view)
+    then = form.config("broker", None, "set", "1", DIGESTS, {"offset": 2})
+    sides = {comparison.left: then, comparison.right: Absent({})}
+    assert outcomes_of(keys["set"], sides, [comparison], evidence)[comparison].outcome == LEFT_ONLY
 
 
 def test_a_newer_snapshot_of_a_round_is_searched_for_what_kafka_does_not_have(tmp_path):
