@@ -32,12 +32,14 @@ _STARTS = {
 
 
 class Wanted(NamedTuple):
-    """What a host of a rehearsal gets. `address`: where its servers listen; `others`: {place from 1: address} of all
+    """What a host of a rehearsal gets. `bootstrap_servers`: of the rehearsed cluster, as its inventory has them, which
+    say whose the rehearsal is; `address`: where its servers listen; `others`: {place from 1: address} of all
     hosts, its own included; `place`: its own; `broker_id`: None for a host without a broker; `replicas`: the most that
     a broker gets; `settings`: of the broker, taken over from the cluster or given; `secrets`: {key: value} of the
     broker, new for the rehearsal; `forbidden`: addresses and names of the cluster's hosts."""
 
     directory: str
+    bootstrap_servers: str
     cluster_id: str
     user: str
     kafka_home: str
@@ -101,7 +103,8 @@ def _has_one(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
     """Yield that this host has a rehearsal already."""
     if found["mark"] is not None:
         yield (
-            f"{wanted.directory} has the rehearsal {found['mark'].get('cluster_id', '?')} already. Remove it first: "
+            foreign(wanted.directory, found["mark"], wanted.bootstrap_servers)
+            or f"{wanted.directory} has the rehearsal {found['mark'].get('cluster_id', '?')} already. Remove it first: "
             "-e rehearse_remove=true"
         )
     for name in found["own_units"]:
@@ -189,7 +192,8 @@ def connect(wanted: Wanted) -> str:
 
 def mark(wanted: Wanted) -> str:
     """Return the text of the file that says whose the directory is."""
-    return json.dumps({"quorumshift_rehearsal": 1, "cluster_id": wanted.cluster_id}) + "\n"
+    whose = {"cluster_id": wanted.cluster_id, "bootstrap_servers": wanted.bootstrap_servers}
+    return json.dumps({"quorumshift_rehearsal": 1, **whose}) + "\n"
 
 
 def parse_mark(text: str) -> Dict[str, Any] | None:
@@ -199,6 +203,19 @@ def parse_mark(text: str) -> Dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and value.get("quorumshift_rehearsal") == 1 else None
+
+
+def foreign(directory: str, marked: Mapping[str, Any], bootstrap_servers: str) -> str:
+    """Return that the rehearsal in a directory, which has this mark, is of another cluster's inventory; "" if not."""
+    whose = marked.get("bootstrap_servers")
+    if whose == bootstrap_servers:
+        return ""
+    own = shlex.quote(f"quorumshift_bootstrap_servers={whose or bootstrap_servers}")
+    return (
+        f"{directory} has the rehearsal {marked.get('cluster_id', '?')} of the cluster at {whose or '?'}, and "
+        f"quorumshift_bootstrap_servers is {bootstrap_servers}. It may be at work. Remove it with that cluster's "
+        f"inventory, or if it is of this cluster: -e rehearse_remove=true -e {own}"
+    )
 
 
 def files(wanted: Wanted) -> Dict[str, str]:

@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
 
 WANTED = host.Wanted(
     directory="/var/lib/quorumshift-rehearsal",
+    bootstrap_servers="b1:9092,b2:9092",
     cluster_id="rehearsal-AAAAAAAAAAAA",
     user="kafka",
     kafka_home="/opt/kafka",
@@ -41,7 +42,14 @@ def test_a_host_without_anything_is_taken():
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"mark": {"cluster_id": "rehearsal-x"}, "directory": "other"}, "has the rehearsal rehearsal-x already"),
+        (
+            {"mark": {"cluster_id": "rehearsal-x", "bootstrap_servers": "b1:9092,b2:9092"}, "directory": "other"},
+            "has the rehearsal rehearsal-x already",
+        ),
+        (
+            {"mark": {"cluster_id": "rehearsal-x", "bootstrap_servers": "x1:9092"}, "directory": "other"},
+            "has the rehearsal rehearsal-x of the cluster at x1:9092, and quorumshift_bootstrap_servers is b1:9092,b2",
+        ),
         ({"directory": "other"}, "exists, and no rehearsal made it"),
         ({"own_units": ["quorumshift-rehearsal-broker.service"]}, "has another rehearse_dir here"),
         ({"processes": [{"pid": 7, "what": "Kafka", "user": "kafka"}]}, "process 7 runs Kafka on this host, as kafka"),
