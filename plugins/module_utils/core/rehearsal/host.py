@@ -14,6 +14,8 @@ import re
 import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+
 MARK_FILE = "REHEARSAL.json"
 MARK = "# Written by quorumshift.kafka.rehearse, which removes it again. It serves no cluster."
 PREFIX = "quorumshift-rehearsal-"
@@ -293,7 +295,8 @@ def _broker(wanted: Wanted) -> str:
     for key, most in caps.items():
         if settings.get(key, "").isdigit():
             settings[key] = str(min(int(settings[key]), most))
-    return _lines(MARK, *(f"{key}={_escaped(value)}" for key, value in {**settings, **wanted.secrets, **own}.items()))
+    values = {key: str(value) for key, value in {**settings, **wanted.secrets, **own}.items()}
+    return properties.edit(_lines(MARK).encode(), values).decode("ascii")
 
 
 def _log4j(path: str) -> str:
@@ -354,10 +357,6 @@ def _lines(*lines: str) -> str:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _escaped(value: Any) -> str:
-    return str(value).replace("\\", "\\\\")
 
 
 def _quoted(value: str) -> str:

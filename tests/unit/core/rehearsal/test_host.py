@@ -104,6 +104,13 @@ def test_every_address_in_the_files_is_one_of_the_rehearsals_hosts():
     assert files["/var/lib/quorumshift-rehearsal/zookeeper/myid"] == "2\n"
 
 
+def test_kafka_reads_the_settings_of_a_broker_as_they_were_given():
+    odd = {"a b": " x", "c": "\u00fc\rlisteners=PLAINTEXT://real:9092", "d": "e\\", "#f": "g=h"}
+    text = host.files(WANTED._replace(settings=odd))["/var/lib/quorumshift-rehearsal/broker.properties"]
+    broker = properties.parse(text.encode())
+    assert {key: broker[key] for key in odd} == odd and broker["listeners"] == "PLAINTEXT://192.0.2.2:29092"
+
+
 def test_a_host_without_a_broker_has_none_of_its_files():
     wanted = WANTED._replace(broker_id=None)
     assert "/var/lib/quorumshift-rehearsal/broker.properties" not in host.files(wanted)
