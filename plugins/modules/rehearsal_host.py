@@ -222,6 +222,7 @@ def _wanted(module):
         secrets={name: str(value) for name, value in given["passwords"].items()},
         environment={name: str(value) for name, value in given["environment"].items()},
         forbidden=given["forbidden"],
+        ending=probe.find_ending(given["kafka_home"]),
     )
 
 

@@ -107,6 +107,17 @@ def test_a_link_to_a_rehearsal_is_none(bed, tmp_path):
     assert probe.read_directory(str(tmp_path / "link")) == {"directory": "other", "mark": None}
 
 
+def test_the_unit_names_a_script_that_exists(bed, tmp_path):
+    for ending in ("", ".sh"):  # Confluent's packages, then Apache's
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        for name in ("kafka-server-start", "zookeeper-server-start"):
+            (tmp_path / "bin" / f"{name}{ending}").touch(0o755)
+        found = bed._replace(kafka_home=str(tmp_path), ending=probe.find_ending(str(tmp_path)))
+        assert probe.read(found, [])["starts"] == {"zookeeper": True, "broker": True}
+        scripts = [text.split("ExecStart=")[1].split()[0] for text in core.units(found).values()]
+        assert all(map(os.path.exists, scripts)) and all(path.endswith(f"-start{ending}") for path in scripts)
+
+
 def test_data_of_other_nodes_are_found(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "meta.properties").write_text("version=0\n")

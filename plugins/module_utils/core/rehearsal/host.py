@@ -27,9 +27,11 @@ _SPARE_FILES = 4096  # descriptors and maps of a broker beside those of its repl
 _FILES_OF_A_REPLICA = 6
 _BYTES_OF_A_REPLICA = 24 << 10
 _SPARE_BYTES = 2 << 30
+ENDINGS = (".sh", "")
+"""Of Kafka's scripts: Apache's, and those of Confluent's packages."""
 _STARTS = {
-    ZOOKEEPER: ("bin/zookeeper-server-start.sh", "bin/zookeeper-server-start"),
-    BROKER: ("bin/kafka-server-start.sh", "bin/kafka-server-start"),
+    ZOOKEEPER: "bin/zookeeper-server-start",
+    BROKER: "bin/kafka-server-start",
 }
 
 
@@ -38,7 +40,8 @@ class Wanted(NamedTuple):
     say whose the rehearsal is; `address`: where its servers listen; `others`: {place from 1: address} of all
     hosts, its own included; `place`: its own; `broker_id`: None for a host without a broker; `replicas`: the most that
     a broker gets; `settings`: of the broker, taken over from the cluster or given; `secrets`: {key: value} of the
-    broker, new for the rehearsal; `forbidden`: addresses and names of the cluster's hosts."""
+    broker, new for the rehearsal; `forbidden`: addresses and names of the cluster's hosts; `ending`: of the scripts in
+    `kafka_home`."""
 
     directory: str
     bootstrap_servers: str
@@ -57,6 +60,7 @@ class Wanted(NamedTuple):
     secrets: Mapping[str, str]
     environment: Mapping[str, str]
     forbidden: Sequence[str]
+    ending: str = ENDINGS[0]
 
     @property
     def roles(self) -> List[str]:
@@ -144,7 +148,7 @@ def _lacks(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
             f"the user {wanted.user} does not exist. useradd --system --no-create-home --shell /usr/sbin/nologin "
             f"{shlex.quote(wanted.user)}"
         )
-    missing = sorted(names[0] for role, names in _STARTS.items() if not found["starts"].get(role))
+    missing = sorted(f"{name}{ENDINGS[0]}" for role, name in _STARTS.items() if not found["starts"].get(role))
     if missing:
         yield (
             f"{wanted.kafka_home} has no {' and no '.join(missing)}. Install Kafka there, in the cluster's release, or "
@@ -319,7 +323,7 @@ def _log4j(path: str) -> str:
 
 
 def _unit(wanted: Wanted, role: str) -> str:
-    start = f"{wanted.kafka_home}/{_STARTS[ZOOKEEPER if role == ZOOKEEPER else BROKER][0]}"
+    start = f"{wanted.kafka_home}/{script(role)}{wanted.ending}"
     base = wanted.directory
     config = f"{base}/{'zookeeper.cfg' if role == ZOOKEEPER else f'{role}.properties'}"
     log4j = f"{base}/{role}.log4j.properties"
@@ -346,8 +350,8 @@ def _unit(wanted: Wanted, role: str) -> str:
     )
 
 
-def start_of(role: str) -> Sequence[str]:
-    """Return the names of the script that starts a role, below Kafka's directory."""
+def script(role: str) -> str:
+    """Return the name of the script that starts a role, below Kafka's directory and without its ending."""
     return _STARTS[ZOOKEEPER if role == ZOOKEEPER else BROKER]
 
 
