@@ -15,6 +15,8 @@ import re
 import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
+
 MARK = "# Written by quorumshift.kafka.prepare_controllers."
 UNIT_DIR = "/etc/systemd/system"
 MISSING, DIRECTORY, FILE, OTHER = "missing", "directory", "file", "other"
@@ -42,7 +44,7 @@ class Wanted(NamedTuple):
     @property
     def unit(self) -> str:
         """The name of the service's unit."""
-        return self.service if "." in self.service else f"{self.service}.service"
+        return systemd.unit_name(self.service)
 
     @property
     def directories(self) -> Dict[str, str]:
@@ -188,7 +190,7 @@ def _number(found: Mapping[str, Any]) -> str:
 def unit_text(wanted: Wanted) -> str:
     """Return the text of the unit's file (systemd.service(5), systemd.exec(5))."""
     environment = {"LOG_DIR": os.path.dirname(wanted.log_file), **wanted.environment}
-    assignments = [f'Environment="{name}={_quote(value)}"' for name, value in sorted(environment.items())]
+    assignments = [f'Environment="{name}={systemd.quote(value)}"' for name, value in sorted(environment.items())]
     return "\n".join(
         [
             f"{MARK} Put your own settings into a drop-in: systemctl edit {wanted.unit}",
@@ -215,7 +217,3 @@ def unit_text(wanted: Wanted) -> str:
             "",
         ]
     )
-
-
-def _quote(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

@@ -14,6 +14,7 @@ import re
 import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 
 MARK_FILE = "REHEARSAL.json"
@@ -341,7 +342,7 @@ def _unit(wanted: Wanted, role: str) -> str:
         "",
         "[Service]",
         f"User={wanted.user}",
-        *(f'Environment="{name}={_quoted(value)}"' for name, value in sorted(environment.items())),
+        *(f'Environment="{name}={systemd.quote(str(value))}"' for name, value in sorted(environment.items())),
         f"ExecStart={start} {config}",
         "SuccessExitStatus=143",
         "TimeoutStopSec=300",
@@ -361,7 +362,3 @@ def _lines(*lines: str) -> str:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _quoted(value: str) -> str:
-    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
