@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import own_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum_change import Joining, QuorumError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer, Request
@@ -175,13 +176,7 @@ class Changer:
             raise QuorumError(f"the address of the quorum's leader, {found['leader_id']}, is unknown (QS-QUORUM-009)")
         address = parse_host_port(leader["endpoint"])
         with KafkaConnection(address, self._client, self._timeout) as connection:
-            cluster_id = connection.cluster_id_of_controllers()
-            if cluster_id != self._admin.cluster_id:
-                raise ProtocolError(
-                    address,
-                    f"this controller is of cluster {cluster_id or 'unknown'}, and the task is for cluster "
-                    f"{self._admin.cluster_id}. Nothing was changed (QS-ADMIN-001)",
-                )
+            own_cluster.require_controller(connection, self._admin.cluster_id)
             sent = connection.request(request, self._timeout + _CHANGE_S)
         try:
             answer = sent.fields()
