@@ -83,6 +83,7 @@ class Changer:
         self._client = client
         self._timeout = timeout
         self._wait_s = wait_s
+        self._changed = False
 
     def add(self, cluster_id: str, joining: Joining) -> Dict[str, Any]:
         """Make an observer a voter; return the quorum with it."""
@@ -136,14 +137,14 @@ class Changer:
                 if is_done(found):
                     committed_at = committed_at if committed_at >= 0 else _log_end(found)
                     if found["high_watermark"] >= committed_at:
+                        self._changed = True
                         return found
                     last = f"offset {committed_at} of the metadata log is not committed"
                 elif not accepted:
                     error = self._send(request)
                     if error is not None and error.code not in _RETRIED and not (begun and error.code in _MADE):
-                        raise Refused(
-                            f"the leader refused: {error}. {'' if begun else 'Nothing was changed '}(QS-QUORUM-009)"
-                        )
+                        nothing = "" if begun or self._changed else ". Nothing was changed"
+                        raise Refused(f"the leader refused: {error}{nothing} (QS-QUORUM-009)")
                     accepted = error is None or error.code in _MADE
                     last = str(error) if error else "the leader accepted the change"
                     begun = True
