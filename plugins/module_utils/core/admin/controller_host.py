@@ -16,6 +16,7 @@ import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
 
 MARK = "# Written by quorumshift.kafka.prepare_controllers."
 UNIT_DIR = "/etc/systemd/system"
@@ -123,6 +124,12 @@ def _unfit(wanted: Wanted) -> Iterator[str]:
     for name, value in wanted.environment.items():
         if "\n" in value:
             yield f"controller_hosts_environment: {name} has more than one line. Write it in one"
+        elif masking.mask(f"{name}={value}") != f"{name}={value}":
+            yield (
+                f"controller_hosts_environment: {name} holds a secret, which every user of the host could read in the "
+                "unit. Put it into a file that only the service reads, such as one of EnvironmentFile= in a drop-in: "
+                f"systemctl edit {shlex.quote(wanted.unit)}"
+            )
 
 
 def _kafka(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
 
 MARK_FILE = "REHEARSAL.json"
@@ -104,6 +105,12 @@ def _unfit(wanted: Wanted) -> Iterator[str]:
     for name, value in {**wanted.settings, **wanted.environment}.items():
         if "\n" in f"{name}{value}":
             yield f"{name}: has more than one line"
+    for name, value in wanted.environment.items():
+        if masking.mask(f"{name}={value}") != f"{name}={value}":
+            yield (
+                f"rehearse_environment: {name} holds a secret, which every user of the host could read in the unit. A "
+                "rehearsal's servers need none: leave it out"
+            )
 
 
 def _has_one(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:

@@ -81,6 +81,7 @@ def test_a_host_with_another_purpose_or_without_room_is_refused(found, said):
         ({"heap": "1g -XX:+Evil"}, "is no size of a heap"),
         ({"settings": {"a": "b\nzookeeper.connect=real:2181"}}, "more than one line"),
         ({"environment": {"A": "b\nExecStart=/bin/sh"}}, "more than one line"),
+        ({"environment": {"KAFKA_OPTS": "-Djavax.net.ssl.keyStorePassword=hunter2"}}, "KAFKA_OPTS holds a secret"),
     ],
 )
 def test_values_that_files_cannot_hold(changed, said):
