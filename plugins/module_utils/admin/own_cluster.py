@@ -16,8 +16,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import ProtocolError
 
 
+class ForeignServer(ProtocolError):
+    """The server at the other end is of another cluster. No change was sent to it."""
+
+
 def require_broker(connection: KafkaConnection, wanted: str, timeout: float) -> None:
-    """Raise ProtocolError unless the broker is of this cluster; WireError."""
+    """Raise ForeignServer unless the broker is of this cluster; WireError."""
     try:
         head, _topics = broker_requests.read_metadata(connection.request(broker_requests.metadata([]), timeout))
     except MalformedAnswer as error:
@@ -26,14 +30,14 @@ def require_broker(connection: KafkaConnection, wanted: str, timeout: float) -> 
 
 
 def require_controller(connection: KafkaConnection, wanted: str) -> None:
-    """Raise ProtocolError unless the controller is of this cluster, and says so; WireError."""
+    """Raise ForeignServer unless the controller is of this cluster, and says so; WireError."""
     require(connection.address, "controller", connection.cluster_id_of_controllers(), wanted)
 
 
 def require(address: HostPort, role: str, found: str | None, wanted: str) -> None:
-    """Raise ProtocolError unless a server of this role is of the wanted cluster."""
+    """Raise ForeignServer unless a server of this role is of the wanted cluster."""
     if found != wanted:
-        raise ProtocolError(
+        raise ForeignServer(
             address,
             f"this {role} is of cluster {found or 'unknown'}, and the task is for cluster {wanted}. Nothing was "
             f"changed there. Correct the address that the {role}s advertise, or run from a host on which it leads to "
