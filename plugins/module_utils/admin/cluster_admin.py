@@ -70,6 +70,7 @@ class ClusterAdmin:
 
     :ivar cluster_id: as the brokers report it
     :ivar brokers: {id: (address, rack or None)} of the brokers that are alive
+    :ivar before_change: called before each change is sent; what it raises keeps the change from being sent
     :ivar partitions: {(topic, number): {"leader", "replicas", "isr"}}, as of the last `refresh`
     """
 
@@ -82,6 +83,7 @@ class ClusterAdmin:
         self.brokers: Dict[int, tuple] = {}
         self.partitions: Dict[Partition, Dict[str, Any]] = {}
         self._controller = -1
+        self.before_change: Callable[[], None] = lambda: None
         self.refresh()
 
     def refresh(self) -> None:
@@ -315,6 +317,7 @@ class ClusterAdmin:
 
     def _require_own(self, connection: KafkaConnection) -> None:
         own_cluster.require_broker(connection, self.cluster_id, max(self._timeout, _CHANGE_S))
+        self.before_change()
 
 
 def _own_source(kind: int, name: str) -> int:

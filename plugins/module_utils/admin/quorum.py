@@ -178,6 +178,7 @@ class Changer:
         address = parse_host_port(leader["endpoint"])
         with KafkaConnection(address, self._client, self._timeout) as connection:
             own_cluster.require_controller(connection, self._admin.cluster_id)
+            self._admin.before_change()
             sent = connection.request(request, self._timeout + _CHANGE_S)
         try:
             answer = sent.fields()

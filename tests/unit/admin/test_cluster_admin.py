@@ -77,6 +77,20 @@ def test_an_address_that_leads_to_another_cluster_gets_no_change(servers, name, 
     assert servers.got[-1] == (ADVERTISED, name)
 
 
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_asked_before_a_change_keeps_it_from_being_sent(servers, name):
+    servers.ids[ADVERTISED] = OWN
+    admin = cluster_admin.ClusterAdmin([BOOTSTRAP], Security(), 1, OWN)
+
+    def refuse():
+        raise RuntimeError("another run holds the lock")
+
+    admin.before_change = refuse
+    with pytest.raises(RuntimeError, match="another run"):
+        CHANGES[name](admin)
+    assert {api for _address, api in servers.got} == {"Metadata"}
+
+
 def test_configs_are_not_changed_there_either(servers):
     admin = cluster_admin.ClusterAdmin([BOOTSTRAP], Security(), 1, OWN)
     errors = admin.alter_configs({TOPIC: {"a": "1"}, BROKER: {"b": "2"}})
