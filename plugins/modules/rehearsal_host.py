@@ -25,13 +25,19 @@ options:
       - V(present) refuses the same, and creates directory, files and units.
       - V(started) starts the service of O(role).
       - V(measured) returns the sizes of files.
-      - V(absent) stops the services and removes units and directory. What no rehearsal made stays.
+      - V(absent) stops the services and removes units and directory. What no rehearsal made stays, and so does the
+        rehearsal of a cluster with other O(bootstrap_servers).
     type: str
     choices: [checked, present, started, measured, absent]
     required: true
   directory:
     description: The directory of the rehearsal.
     type: path
+    required: true
+  bootstrap_servers:
+    description:
+      - The bootstrap servers of the cluster that is rehearsed, sorted, with commas. They say whose a rehearsal is.
+    type: str
     required: true
   role:
     description: Whose service to start. Required with O(state=started).
@@ -117,6 +123,7 @@ EXAMPLES = r"""
   quorumshift.kafka.rehearsal_host:
     state: absent
     directory: /var/lib/quorumshift-rehearsal
+    bootstrap_servers: b1:9092,b2:9092
 """
 
 RETURN = r"""
@@ -155,6 +162,7 @@ def main():
                 "choices": ["checked", "present", "started", "measured", "absent"],
             },
             "directory": {"type": "path", "required": True},
+            "bootstrap_servers": {"type": "str", "required": True},
             "role": {"type": "str", "choices": [core.ZOOKEEPER, core.BROKER]},
             "cluster_id": {"type": "str", "default": ""},
             "owner": {"type": "str", "default": "kafka"},
@@ -198,6 +206,7 @@ def _wanted(module):
     given = module.params
     return core.Wanted(
         directory=given["directory"].rstrip("/"),
+        bootstrap_servers=given["bootstrap_servers"],
         cluster_id=given["cluster_id"],
         user=given["owner"],
         kafka_home=given["kafka_home"].rstrip("/"),
@@ -213,6 +222,7 @@ def _wanted(module):
         secrets={name: str(value) for name, value in given["passwords"].items()},
         environment={name: str(value) for name, value in given["environment"].items()},
         forbidden=given["forbidden"],
+        ending=probe.find_ending(given["kafka_home"]),
     )
 
 
@@ -247,6 +257,9 @@ def _remove(module):
             msg=f"{directory} has no {core.MARK_FILE} of root's: no rehearsal made it, and it stays. Correct "
             "rehearse_dir. Nothing was changed on this host. (QS-REHEARSE-001)"
         )
+    other = core.foreign(directory, found["mark"], module.params["bootstrap_servers"]) if found["mark"] else ""
+    if other:
+        module.fail_json(msg=f"{other}. Nothing was changed on this host. (QS-REHEARSE-001)")
     if module.check_mode:
         return {"changed": found["directory"] != "missing", "removed": []}
     removed = rehearsal_host.remove(directory, module.params["wait_s"])

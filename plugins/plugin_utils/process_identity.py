@@ -17,6 +17,7 @@ from typing import Any, Mapping
 from ansible import context
 from ansible.parsing.dataloader import DataLoader
 from ansible.utils.vars import load_extra_vars
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight import variables
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.run import run_lock
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import variable_specs
@@ -98,6 +99,7 @@ def select_repeatable(given: Any) -> dict[str, str]:
         name: text
         for name, text in (given.items() if isinstance(given, dict) else ())
         if name in variable_specs.specs() and name not in _ONCE
+        if not variables.may_be_secret(variable_specs.specs()[name])
         if isinstance(text, str) and mask(text) == text and not re.search(r"\{[{%#]", text)
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from pathlib import Path
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.rehearsal import host as core
@@ -78,7 +79,7 @@ def test_a_directory_without_the_mark_is_not_removed(tmp_path, content):
     (precious / "data").write_text("stays")
     if content is not None:
         (precious / core.MARK_FILE).write_text(content)
-    result = modules.run("rehearsal_host", state="absent", directory=str(precious))
+    result = modules.run("rehearsal_host", state="absent", directory=str(precious), bootstrap_servers="b1:9092")
     assert (
         result["failed"]
         and "no rehearsal made it, and it stays" in result["msg"]
@@ -87,10 +88,34 @@ def test_a_directory_without_the_mark_is_not_removed(tmp_path, content):
     assert (precious / "data").read_text() == "stays"
 
 
+def test_the_rehearsal_of_another_cluster_is_not_removed(bed):
+    """Two clusters may name the same hosts: the one that only reads them must not end the other's rehearsal."""
+    rehearsal_host.build(bed)
+    before = files(Path(bed.directory))
+    given = {"state": "absent", "directory": bed.directory}
+    result = modules.run("rehearsal_host", bootstrap_servers="x1:9092", **given)
+    assert result["failed"] and "at b1:9092,b2:9092, and quorumshift_bootstrap_servers is x1:9092" in result["msg"]
+    assert "-e quorumshift_bootstrap_servers=b1:9092,b2:9092" in result["msg"]
+    assert result["msg"].endswith("Nothing was changed on this host. (QS-REHEARSE-001)")
+    assert files(Path(bed.directory)) == before
+    assert modules.run("rehearsal_host", bootstrap_servers="b1:9092,b2:9092", **given)["removed"] == [bed.directory]
+
+
 def test_a_link_to_a_rehearsal_is_none(bed, tmp_path):
     rehearsal_host.build(bed)
     os.symlink(bed.directory, tmp_path / "link")
     assert probe.read_directory(str(tmp_path / "link")) == {"directory": "other", "mark": None}
+
+
+def test_the_unit_names_a_script_that_exists(bed, tmp_path):
+    for ending in ("", ".sh"):  # Confluent's packages, then Apache's
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        for name in ("kafka-server-start", "zookeeper-server-start"):
+            (tmp_path / "bin" / f"{name}{ending}").touch(0o755)
+        found = bed._replace(kafka_home=str(tmp_path), ending=probe.find_ending(str(tmp_path)))
+        assert probe.read(found, [])["starts"] == {"zookeeper": True, "broker": True}
+        scripts = [text.split("ExecStart=")[1].split()[0] for text in core.units(found).values()]
+        assert all(map(os.path.exists, scripts)) and all(path.endswith(f"-start{ending}") for path in scripts)
 
 
 def test_data_of_other_nodes_are_found(tmp_path):

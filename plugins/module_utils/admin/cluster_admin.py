@@ -3,18 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ask a cluster's brokers and its controller to read and change assignments, configs and features.
 
-Standard library only. Nothing is changed unless the brokers report the wanted cluster id. In ZooKeeper mode only the
-controller answers these requests; brokers in KRaft mode forward them (KafkaApis.handle, 3.9). Metadata names a broker
-that serves in both modes.
+Standard library only. Nothing is changed unless the broker that gets the request reports the wanted cluster id. In
+ZooKeeper mode only the controller answers these requests; brokers in KRaft mode forward them (KafkaApis.handle, 3.9).
+Metadata names a broker that serves in both modes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request, own_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import (
@@ -46,6 +46,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire
 _NOT_CONTROLLER = feature_request.NOT_CONTROLLER
 _RETRIED_S = 30.0  # a controller that is elected anew
 _CHANGE_S = 60.0  # a controller's answer to a change
+_CHANGES = (apis.ALTER_REASSIGNMENTS, apis.INCREMENTAL_ALTER_CONFIGS, apis.ELECT_LEADERS)
 _MOST_RESOURCES = 1000  # of one request: a KRaft controller makes at most 10,000 records for one, here 4 a resource
 UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
 _DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER = 1, 2, 3  # DescribeConfigsResponse.ConfigSource
@@ -69,6 +70,7 @@ class ClusterAdmin:
 
     :ivar cluster_id: as the brokers report it
     :ivar brokers: {id: (address, rack or None)} of the brokers that are alive
+    :ivar before_change: called before each change is sent; what it raises keeps the change from being sent
     :ivar partitions: {(topic, number): {"leader", "replicas", "isr"}}, as of the last `refresh`
     """
 
@@ -81,20 +83,33 @@ class ClusterAdmin:
         self.brokers: Dict[int, tuple] = {}
         self.partitions: Dict[Partition, Dict[str, Any]] = {}
         self._controller = -1
+        self.before_change: Callable[[], None] = lambda: None
         self.refresh()
 
     def refresh(self) -> None:
-        """Read brokers and partitions anew. Raises OtherCluster."""
+        """Read brokers and partitions anew. Raises OtherCluster, where no change was made yet."""
         known = [address for address, _rack in self.brokers.values()]
         last: WireError | None = None
         for address in dict.fromkeys([*known, *self._bootstrap]):
             try:
-                answer = self._send(address, broker_requests.metadata(None), broker_requests.LARGEST_METADATA)
+                head, partitions = self._metadata(address)
                 break
             except WireError as error:
                 last = error
         else:
             raise last or ProtocolError(self._bootstrap[0], "no bootstrap server is given")
+        self.cluster_id = head["clusterId"]
+        self.brokers = {
+            broker["nodeId"]: (HostPort(broker["host"], broker["port"]), broker["rack"] or None)
+            for broker in head["brokers"]
+        }
+        self._controller = head["controllerId"]
+        self.partitions = partitions
+
+    def _metadata(self, address: HostPort) -> Tuple[Dict[str, Any], Dict[Partition, Dict[str, Any]]]:
+        """Return the head of a broker's Metadata, and the partitions. Raises OtherCluster at the first reading; later
+        ProtocolError, so that a broker of the cluster is asked next."""
+        answer = self._send(address, broker_requests.metadata(None), broker_requests.LARGEST_METADATA)
         try:
             head, topics = broker_requests.read_metadata(answer)
             partitions = {
@@ -109,18 +124,14 @@ class ClusterAdmin:
             }
         except MalformedAnswer as error:
             raise ProtocolError(address, str(error)) from error
-        if self._wanted and head["clusterId"] != self._wanted:
+        if self.cluster_id:
+            own_cluster.require(address, "broker", head["clusterId"], self.cluster_id)
+        elif self._wanted and head["clusterId"] != self._wanted:
             raise OtherCluster(
                 f"{address} is of cluster {head['clusterId']}, and this task is for cluster {self._wanted}. Correct "
                 "bootstrap_servers or cluster_id. Nothing was changed (QS-ADMIN-001)"
             )
-        self.cluster_id = head["clusterId"]
-        self.brokers = {
-            broker["nodeId"]: (HostPort(broker["host"], broker["port"]), broker["rack"] or None)
-            for broker in head["brokers"]
-        }
-        self._controller = head["controllerId"]
-        self.partitions = partitions
+        return head, partitions
 
     def in_flight(self, again_s: float = 0.0) -> Dict[Partition, Dict[str, list]]:
         """Return {partition: {"replicas", "adding", "removing"}} of the reassignments in flight.
@@ -177,7 +188,9 @@ class ClusterAdmin:
         """
         end = time.monotonic() + _RETRIED_S
         while True:
-            error, errors = feature_request.send(self._any(), self._client, self._timeout, updates, validate_only)
+            error, errors = feature_request.send(
+                self._any(), self._client, self._timeout, updates, validate_only, self._require_own
+            )
             if error is None or error.code != _NOT_CONTROLLER:
                 feature_request.require_decided(error, validate_only)
                 return error, errors
@@ -298,7 +311,13 @@ class ClusterAdmin:
             refused = oldest.refusal_of_broker(offered) if request.api.api_key in offered else None
             if refused:
                 raise ProtocolError(address, refused)
+            if request.api in _CHANGES:
+                self._require_own(connection)
             return connection.request(request, max(self._timeout, _CHANGE_S), largest)
+
+    def _require_own(self, connection: KafkaConnection) -> None:
+        own_cluster.require_broker(connection, self.cluster_id, max(self._timeout, _CHANGE_S))
+        self.before_change()
 
 
 def _own_source(kind: int, name: str) -> int:

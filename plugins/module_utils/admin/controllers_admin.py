@@ -10,9 +10,9 @@ metadata.version 3.7-IV0 on.
 from __future__ import annotations
 
 import time
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request, own_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import OtherCluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets.security import Security
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
@@ -27,6 +27,7 @@ class ControllersAdmin:
 
     :ivar cluster_id: as the controllers report it, '' where none can
     :ivar brokers: empty: none answered
+    :ivar before_change: as of a ClusterAdmin
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class ControllersAdmin:
         self._wanted = cluster_id
         self.cluster_id = ""
         self.brokers: Dict[int, tuple] = {}
+        self.before_change: Callable[[], None] = lambda: None
         self.refresh()
 
     def refresh(self) -> None:
@@ -85,7 +87,7 @@ class ControllersAdmin:
             for address in self._by_leader():
                 try:
                     error, errors = feature_request.send(
-                        address, self._client, self._timeout, updates, validate_only, self.cluster_id
+                        address, self._client, self._timeout, updates, validate_only, self._require_own
                     )
                 except feature_request.Unanswered:
                     raise
@@ -99,6 +101,10 @@ class ControllersAdmin:
                 feature_request.require_decided(error, validate_only)
                 raise error or failed[-1]
             time.sleep(0.5)
+
+    def _require_own(self, connection: kafka_wire.KafkaConnection) -> None:
+        own_cluster.require_controller(connection, self.cluster_id)
+        self.before_change()
 
     def _by_leader(self) -> List[HostPort]:
         """Return the controllers, the quorum's leader first where an answer names its address."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Tuple
+from typing import Callable, Dict, Mapping, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer
@@ -34,27 +34,21 @@ def send(
     timeout: float,
     updates: Mapping[str, Tuple[int, int]],
     validate_only: bool,
-    cluster_id: str | None = None,
+    require_own: Callable[[KafkaConnection], None],
 ) -> Answer:
     """Set features to their (level, upgrade type) through one broker, or the active controller; return the errors.
 
-    `timeout`: seconds to connect; `cluster_id`: that a controller must report on the same connection. Raises WireError
-    where nothing was sent, and Unanswered where the change may have been made; SecurityError.
+    `timeout`: seconds to connect; `require_own`: raises unless the server at the other end is the right cluster's.
+    Raises WireError where nothing was sent, and Unanswered where the change may have been made; SecurityError.
     """
     request = admin_requests.update_features(updates, validate_only, int(_CHANGE_S * 1000))
     connection = None
     try:
         with KafkaConnection(address, security, timeout) as connection:
-            found = connection.cluster_id_of_controllers() if cluster_id else None
-            if cluster_id and found != cluster_id:
-                raise ProtocolError(
-                    address,
-                    f"this controller is of cluster {found or 'unknown'}, and the task is for cluster {cluster_id}. "
-                    "Nothing was changed (QS-ADMIN-001)",
-                )
+            require_own(connection)
             answer = connection.request(request, max(timeout, _CHANGE_S)).fields()
     except (WireError, MalformedAnswer) as error:
-        if connection is None or connection.sent is None or validate_only:
+        if connection is None or connection.sent != request.api.name or validate_only:
             if isinstance(error, WireError):
                 raise
             raise ProtocolError(address, str(error)) from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import own_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum_change import Joining, QuorumError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests.apis import MalformedAnswer, Request
@@ -82,6 +83,7 @@ class Changer:
         self._client = client
         self._timeout = timeout
         self._wait_s = wait_s
+        self._changed = False
 
     def add(self, cluster_id: str, joining: Joining) -> Dict[str, Any]:
         """Make an observer a voter; return the quorum with it."""
@@ -135,14 +137,14 @@ class Changer:
                 if is_done(found):
                     committed_at = committed_at if committed_at >= 0 else _log_end(found)
                     if found["high_watermark"] >= committed_at:
+                        self._changed = True
                         return found
                     last = f"offset {committed_at} of the metadata log is not committed"
                 elif not accepted:
                     error = self._send(request)
                     if error is not None and error.code not in _RETRIED and not (begun and error.code in _MADE):
-                        raise Refused(
-                            f"the leader refused: {error}. {'' if begun else 'Nothing was changed '}(QS-QUORUM-009)"
-                        )
+                        nothing = "" if begun or self._changed else ". Nothing was changed"
+                        raise Refused(f"the leader refused: {error}{nothing} (QS-QUORUM-009)")
                     accepted = error is None or error.code in _MADE
                     last = str(error) if error else "the leader accepted the change"
                     begun = True
@@ -175,13 +177,8 @@ class Changer:
             raise QuorumError(f"the address of the quorum's leader, {found['leader_id']}, is unknown (QS-QUORUM-009)")
         address = parse_host_port(leader["endpoint"])
         with KafkaConnection(address, self._client, self._timeout) as connection:
-            cluster_id = connection.cluster_id_of_controllers()
-            if cluster_id != self._admin.cluster_id:
-                raise ProtocolError(
-                    address,
-                    f"this controller is of cluster {cluster_id or 'unknown'}, and the task is for cluster "
-                    f"{self._admin.cluster_id}. Nothing was changed (QS-ADMIN-001)",
-                )
+            own_cluster.require_controller(connection, self._admin.cluster_id)
+            self._admin.before_change()
             sent = connection.request(request, self._timeout + _CHANGE_S)
         try:
             answer = sent.fields()

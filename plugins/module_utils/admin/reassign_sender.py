@@ -12,6 +12,7 @@ import contextlib
 import time
 from typing import Any, Dict, List, Mapping, Sequence, Set
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import own_cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC, ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.reassigner import Sent, Throttles
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_queue import Queue
@@ -123,6 +124,8 @@ def send(
         except WireError as error:
             if isinstance(error, KafkaError) and error.code not in _UNDECIDED:
                 raise
+            if isinstance(error, own_cluster.ForeignServer) and not lost:
+                raise  # nothing was sent
             lost = str(error)
         if time.monotonic() >= end:
             raise MayHaveBegun(

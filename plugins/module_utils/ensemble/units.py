@@ -15,6 +15,7 @@ from typing import List
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import ensemble_cut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble.cut_host import CutError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
 from ansible_collections.quorumshift.kafka.plugins.module_utils.ensemble.state import FENCE
 from ansible_collections.quorumshift.kafka.plugins.module_utils.files import safe_files
 
@@ -33,7 +34,7 @@ def add_drop_in(name: str, directory: str) -> None:
     """Have systemd fence before it starts the server, a start at boot included, while a promotion is under way."""
     path = ensemble_cut.drop_in(name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    text = f"[Service]\nExecStartPre=+/bin/sh {os.path.join(directory, FENCE)}\n"
+    text = f"[Service]\nExecStartPre=+/bin/sh {systemd.argument(os.path.join(directory, FENCE))}\n"
     safe_files.replace(path, text.encode(), 0o644)
     run(["systemctl", "daemon-reload"])
 

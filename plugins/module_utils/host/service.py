@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import time
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import Service
 
 _PROPERTIES = (
@@ -38,7 +38,7 @@ def read_state(name: str) -> Service:
     if not runs_systemd():
         done = _run(["service", name, "status"])
         return {"manager": "service", "name": name, "active": done.returncode == 0, "main_pid": 0, "masked": False}
-    unit = _unit(name)
+    unit = systemd.unit_name(name)
     lines = _run(["systemctl", "show", unit, "--property", _PROPERTIES]).stdout.splitlines()
     shown = dict(line.partition("=")[::2] for line in lines)
     return {
@@ -75,21 +75,19 @@ def read_environment(name: str) -> dict[str, str] | None:
             return dict(pair.partition("=")[::2] for pair in pairs if pair)
         if not runs_systemd():
             return None
-        shown = _run(["systemctl", "show", _unit(name), "--property", "Environment,EnvironmentFiles"]).stdout
+        shown = _run(
+            ["systemctl", "show", systemd.unit_name(name), "--property", "Environment,EnvironmentFiles"]
+        ).stdout
+        lines = [line.partition("=")[::2] for line in shown.split("\n")]
         found: dict[str, str] = {}
-        for line in sorted(shown.split("\n")):  # the files, which override, after the unit's own
-            key, _equals, value = line.partition("=")
-            if key == "EnvironmentFiles":
-                if value.endswith("(ignore_errors=yes)") and not os.path.exists(value.rpartition(" (")[0]):
-                    continue
-                with open(value.rpartition(" (")[0], encoding="utf-8", errors="replace") as stream:
-                    value = " ".join(
-                        assignment
-                        for assignment in map(str.strip, stream)
-                        if "=" in assignment and assignment[0] not in "#;"
-                    )
-            if key in ("Environment", "EnvironmentFiles"):
-                found.update(pair.partition("=")[::2] for pair in shlex.split(value) if "=" in pair)
+        for _key, value in (line for line in lines if line[0] == "Environment"):
+            found.update(systemd.parse_shown_environment(value))
+        for _key, value in (line for line in lines if line[0] == "EnvironmentFiles"):  # each overrides those before it
+            path = value.rpartition(" (")[0]
+            if value.endswith("(ignore_errors=yes)") and not os.path.exists(path):
+                continue
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                found.update(systemd.parse_environment_file(stream.read()))
         return found
     except (OSError, ValueError):
         return None
@@ -100,8 +98,8 @@ def begin(action: str, name: str) -> None:
     if runs_systemd():
         if action == "start":
             # StartLimit would reject a unit that was restarted often in a short time.
-            _run(["systemctl", "reset-failed", _unit(name)])
-        done = _run(["systemctl", "--no-block", action, _unit(name)])
+            _run(["systemctl", "reset-failed", systemd.unit_name(name)])
+        done = _run(["systemctl", "--no-block", action, systemd.unit_name(name)])
     else:
         done = _run(["service", name, action])
     if done.returncode != 0:
@@ -116,7 +114,7 @@ def kill(name: str) -> None:
         raise ServiceError(
             f"service {name} did not stop and cannot be killed: this host does not run systemd (QS-COPY-004)"
         )
-    done = _run(["systemctl", "kill", "--signal=KILL", _unit(name)])
+    done = _run(["systemctl", "kill", "--signal=KILL", systemd.unit_name(name)])
     if done.returncode != 0:
         raise ServiceError(f"service {name} could not be killed: {done.stderr.strip()} (QS-COPY-004)")
 
@@ -128,7 +126,7 @@ def set_masked(name: str, masked: bool) -> bool:
     """
     if not runs_systemd():
         raise ServiceError(f"service {name} cannot be masked: this host does not run systemd (QS-COPY-004)")
-    path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", MASK_DROP_IN)
+    path = systemd.drop_in(name, MASK_DROP_IN)
     if os.path.exists(path) == masked:
         return False
     if masked:
@@ -160,7 +158,17 @@ def read_journal(name: str, lines: int = 100, output: str = "cat") -> list[str]:
     of journalctl, `short-iso` for lines with their time."""
     if not runs_systemd() or shutil.which("journalctl") is None:
         return []
-    command = ["journalctl", "--unit", _unit(name), "--lines", str(lines), "--output", output, "--no-pager", "--quiet"]
+    command = [
+        "journalctl",
+        "--unit",
+        systemd.unit_name(name),
+        "--lines",
+        str(lines),
+        "--output",
+        output,
+        "--no-pager",
+        "--quiet",
+    ]
     return [line for line in _run(command).stdout.splitlines() if line.strip()]
 
 
@@ -195,10 +203,6 @@ def _epoch(monotonic_us: str | None) -> float | None:
     if not monotonic_us or not monotonic_us.isdigit() or monotonic_us == "0":
         return None
     return round(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC) + int(monotonic_us) / 1e6, 3)
-
-
-def _unit(name: str) -> str:
-    return name if "." in name else name + ".service"
 
 
 def runs_systemd() -> bool:

@@ -26,6 +26,8 @@ class AdminModule(AnsibleModule):
     `changes`: whether it changes the cluster, and so refuses under another run's open lock.
     """
 
+    _sent = False  # whether a change was begun to be sent
+
     def __init__(self, argument_spec: Mapping[str, Any], changes: bool = False, **kwargs: Any):
         spec = {**CONNECTION, "cluster_id": {"type": "str"}, **argument_spec}
         if changes:
@@ -52,12 +54,19 @@ class AdminModule(AnsibleModule):
             admin = (connect or _connect)(connections, self.params["cluster_id"])
             if self._changes:
                 self._require_no_other_run(admin.cluster_id)
+                admin.before_change = lambda: self._before_change(admin.cluster_id)
             result = work(admin, connections)
         except (run_lock_file.RunLockError, host_state.OldLayoutError) as error:
-            self.fail_json(msg=f"{error}. Nothing was changed")
+            changed = "Nothing more was changed" if self._sent else "Nothing was changed"
+            self.fail_json(msg=f"{error}. {changed}", changed=self._sent)
         except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
             self.fail_json(msg=mask(str(error)))
         self.exit_json(**{"changed": False, **result})
+
+    def _before_change(self, cluster_id: str) -> None:
+        """Ask for the lock again, right before a change is sent: the readings before it take time."""
+        self._require_no_other_run(cluster_id)
+        self._sent = not self.check_mode
 
     def _require_no_other_run(self, cluster_id: str) -> None:
         """Raise an error where a node of this host keeps the open run lock of another run. The probe host need not be a

@@ -19,7 +19,7 @@ SHORTEST = 6
 _NAMES = (
     r"passw(?:or)?d|passphrase|(?<![a-z])pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|account[._-]?key"
     r"|private[._-]?key|master[._-]?key|keystore\.key|user[._-]info|stored[._-]?key|server[._-]?key|(?<![a-z])salt|hmac"
-    r"|(?<![\w.-])user_"
+    r"|(?<![\w.-])user_|(?<!by)(?<!com)pass(?![\w.-])|super[._-]?digest"  # ansible_become_pass, STORE_PASS, -keypass
 )
 _NAMED = re.compile(_NAMES, re.IGNORECASE)
 _WHOLE = re.compile(r"passw(?:or)?d|passphrase|secret|[\w-]+[._-][\w.-]+", re.IGNORECASE)

@@ -142,6 +142,7 @@ def test_what_was_accepted_is_no_part_of_the_command_that_repeats_a_run(monkeypa
         "quorumshift_accept_unverified_copy": True,
         "quorumshift_verify": False,
         "quorumshift_client": {"sasl_password": "hunter2"},
+        "quorumshift_broker_config": '{"my.plugin.setting": "hunter2"}',
         "upgrade_home": "password=hunter2",
         "other": 1,
     }

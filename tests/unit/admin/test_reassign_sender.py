@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassign_sender, reassigner
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import own_cluster, reassign_sender, reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_queue import Queue
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import HostPort
@@ -83,6 +83,13 @@ def test_no_answer_says_that_they_may_have_begun():
 def test_a_refusal_is_not_sent_again():
     cluster = Cluster(error=KafkaError(ADDRESS, 31, "AlterPartitionReassignments"))
     with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        reassign_sender.send(cluster, dict.fromkeys(T, (3, 1)))
+    assert len(cluster.asked) == 1
+
+
+def test_what_another_clusters_broker_did_not_get_has_not_begun():
+    cluster = Cluster(error=own_cluster.ForeignServer(ADDRESS, "this broker is of cluster x"))
+    with pytest.raises(own_cluster.ForeignServer):
         reassign_sender.send(cluster, dict.fromkeys(T, (3, 1)))
     assert len(cluster.asked) == 1
 

@@ -151,3 +151,14 @@ def test_environment_of_a_unit_that_is_down_is_that_of_its_files(monkeypatch, tm
     assert service.read_environment("kafka") == {"HEAP": "2g", "OPTS": "-x y"}
     shown = shown.replace("=yes", "=no")
     assert service.read_environment("kafka") is None
+
+
+def test_the_last_file_of_environment_overrides_the_others(monkeypatch, tmp_path):
+    """As the unit names them, whatever their paths are."""
+    for name, text in (("z.env", "PW=old one\nA=it's\n"), ("a.env", "PW=new one\n")):
+        (tmp_path / name).write_text(text)
+    shown = "".join(f"EnvironmentFiles={tmp_path / name} (ignore_errors=no)\n" for name in ("z.env", "a.env"))
+    monkeypatch.setattr(service, "read_state", lambda _name: {"main_pid": 0})
+    monkeypatch.setattr(service, "runs_systemd", lambda: True)
+    monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, shown, ""))
+    assert service.read_environment("kafka") == {"PW": "new one", "A": "it's"}

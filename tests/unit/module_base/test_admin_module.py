@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import run_lock_file
@@ -77,3 +78,35 @@ def test_the_newest_lock_of_the_nodes_of_a_host_decides(tmp_path, closed, run):
         return
     with pytest.raises(run_lock_file.RunLockError, match="is locked by run r1"):
         Module(tmp_path, run)._require_no_other_run(CLUSTER)
+
+
+class _Failed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("sent", "said"), [(0, "Nothing was changed"), (1, "Nothing more was changed")])
+def test_the_lock_is_asked_for_right_before_each_change(tmp_path, monkeypatch, sent, said):
+    """Another run may take it over while the first one reads, or between two of its changes."""
+    monkeypatch.setattr(admin_module.cluster.Connections, "from_options", lambda _params: None)
+    made = []
+
+    class Refused(Module):
+        def fail_json(self, msg, **more):
+            raise _Failed(msg, more)
+
+    def work(admin, _connections):
+        for _change in range(sent):
+            admin.before_change()
+            made.append(1)
+        node = tmp_path / CLUSTER / "broker-1"
+        node.mkdir(parents=True)
+        (node / "run_lock.json").write_text(json.dumps({**LOCK, "closed": False}))
+        admin.before_change()
+        made.append(1)
+
+    module = Refused(tmp_path, "r2")
+    module.params["cluster_id"], module._changes = CLUSTER, True
+    with pytest.raises(_Failed) as failed:
+        module.run(work, connect=lambda _connections, cluster_id: SimpleNamespace(cluster_id=cluster_id))
+    text, more = failed.value.args
+    assert "is locked by run r1" in text and said in text and more == {"changed": bool(sent)} and len(made) == sent

@@ -41,6 +41,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.worker import re
         "SCRAM salt=hunter2,stored_key=hunter2,server_key=hunter2,iterations=4096",
         "java x --password hunter2 --y z",
         'user_alice="hunter2"',
+        "export KEYSTORE_PASS='hunter2' SSL_KEY_PASS=hunter2",
+        "SSL_KEY_PASS: hunter2",
+        "ansible_become_pass=hunter2, ansible_ssh_pass: hunter2",
+        "keytool -list -storepass hunter2 -keypass hunter2 -keystore x",
+        "java -Dpass=hunter2 -Dzookeeper.DigestAuthenticationProvider.superDigest=super:hunter2 x",
     ],
 )
 def test_secrets_are_masked(text):
@@ -63,6 +68,7 @@ def test_secrets_are_masked(text):
         "\tlog.dirs = /data\n\tssl.key.password = null\n\tsasl.jaas.config = [hidden]",
         "add -e quorumshift_finalize_token=Qs7KfZk2TIK1n0nQ5Qm3Tw:123456",
         "USER_SCRAM_CREDENTIAL_RECORD: 13 in ZooKeeper before, 16 after; DELEGATION_TOKEN_RECORD: 2 copied",
+        "the first pass: it reads all, bypass=1, compass=north, pass_count=3, pass-through = on",
         "the cluster id is secret-cluster, in /etc/kafka/secrets/ca.pem",
     ],
 )

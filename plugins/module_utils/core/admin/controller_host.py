@@ -15,6 +15,9 @@ import re
 import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
+
 MARK = "# Written by quorumshift.kafka.prepare_controllers."
 UNIT_DIR = "/etc/systemd/system"
 MISSING, DIRECTORY, FILE, OTHER = "missing", "directory", "file", "other"
@@ -42,7 +45,7 @@ class Wanted(NamedTuple):
     @property
     def unit(self) -> str:
         """The name of the service's unit."""
-        return self.service if "." in self.service else f"{self.service}.service"
+        return systemd.unit_name(self.service)
 
     @property
     def directories(self) -> Dict[str, str]:
@@ -121,6 +124,12 @@ def _unfit(wanted: Wanted) -> Iterator[str]:
     for name, value in wanted.environment.items():
         if "\n" in value:
             yield f"controller_hosts_environment: {name} has more than one line. Write it in one"
+        elif masking.mask(f"{name}={value}") != f"{name}={value}":
+            yield (
+                f"controller_hosts_environment: {name} holds a secret, which every user of the host could read in the "
+                "unit. Put it into a file that only the service reads, such as one of EnvironmentFile= in a drop-in: "
+                f"systemctl edit {shlex.quote(wanted.unit)}"
+            )
 
 
 def _kafka(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
@@ -188,7 +197,7 @@ def _number(found: Mapping[str, Any]) -> str:
 def unit_text(wanted: Wanted) -> str:
     """Return the text of the unit's file (systemd.service(5), systemd.exec(5))."""
     environment = {"LOG_DIR": os.path.dirname(wanted.log_file), **wanted.environment}
-    assignments = [f'Environment="{name}={_quote(value)}"' for name, value in sorted(environment.items())]
+    assignments = [f'Environment="{name}={systemd.quote(value)}"' for name, value in sorted(environment.items())]
     return "\n".join(
         [
             f"{MARK} Put your own settings into a drop-in: systemctl edit {wanted.unit}",
@@ -215,7 +224,3 @@ def unit_text(wanted: Wanted) -> str:
             "",
         ]
     )
-
-
-def _quote(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

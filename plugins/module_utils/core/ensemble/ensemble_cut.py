@@ -24,6 +24,7 @@ import shlex
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble import zk_observer, zk_sessions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding, format_names
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.addresses import parse_host_port
 
@@ -146,8 +147,7 @@ def remove_script(*comments: str) -> str:
 
 def drop_in(service: str) -> str:
     """Return the path of the file that has systemd run fence.sh before it starts a service."""
-    unit = service if "." in service else f"{service}.service"
-    return f"/etc/systemd/system/{unit}.d/quorumshift-fence.conf"
+    return systemd.drop_in(service, "quorumshift-fence.conf")
 
 
 def heal_script(directory: str, service: str) -> str:

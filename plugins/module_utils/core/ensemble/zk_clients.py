@@ -359,6 +359,13 @@ def check_known(
                 f"({server.error or 'they could not be read'}) (QS-ZKSTOP-002)",
                 "start its AdminServer, which lists those of both client ports, and run again",
             )
+    serving = [server for server in reading.servers.values() if server.serves and server.connections is not None]
+    if serving and all(server.zxid is None for server in serving):
+        yield Finding(
+            "no server says its last zxid, so a client that came and went between two readings is not seen "
+            "(QS-ZKSTOP-002)",
+            "allow srvr in the servers' 4lw.commands.whitelist, and run again",
+        )
     missing = sorted(set(members) - {number for number in creators.values() if number is not None})
     unknown = sorted(
         name for name, number in creators.items() if number is None and not reading.servers[name].is_stopped

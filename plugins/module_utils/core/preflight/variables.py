@@ -752,9 +752,15 @@ class Unreadable:
     __hash__ = None  # type: ignore[assignment]
 
 
+def may_be_secret(spec: Mapping) -> bool:
+    """Return whether a value may hold a secret whose syntax does not show it: a dictionary, which -e and AWX may also
+    give as text, may have the settings of a plugin."""
+    return "dict" in (spec.get("type"), spec.get("elements")) or bool(spec.get("no_log"))
+
+
 def _format_value(spec: Mapping, value: Any) -> str:
     """Return a value for a message; nothing of one that may hold a secret."""
-    if "dict" in (spec.get("type"), spec.get("elements")) or spec.get("no_log"):
+    if may_be_secret(spec):
         return ""
     text = repr(value) if isinstance(value, (str, int, float, list, Mapping)) else str(value)
     return f"{text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + '…'}: "

@@ -14,6 +14,10 @@ import re
 import shlex
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text import systemd
+from ansible_collections.quorumshift.kafka.plugins.module_utils.secrets import masking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import properties
+
 MARK_FILE = "REHEARSAL.json"
 MARK = "# Written by quorumshift.kafka.rehearse, which removes it again. It serves no cluster."
 PREFIX = "quorumshift-rehearsal-"
@@ -25,19 +29,24 @@ _SPARE_FILES = 4096  # descriptors and maps of a broker beside those of its repl
 _FILES_OF_A_REPLICA = 6
 _BYTES_OF_A_REPLICA = 24 << 10
 _SPARE_BYTES = 2 << 30
+ENDINGS = (".sh", "")
+"""Of Kafka's scripts: Apache's, and those of Confluent's packages."""
 _STARTS = {
-    ZOOKEEPER: ("bin/zookeeper-server-start.sh", "bin/zookeeper-server-start"),
-    BROKER: ("bin/kafka-server-start.sh", "bin/kafka-server-start"),
+    ZOOKEEPER: "bin/zookeeper-server-start",
+    BROKER: "bin/kafka-server-start",
 }
 
 
 class Wanted(NamedTuple):
-    """What a host of a rehearsal gets. `address`: where its servers listen; `others`: {place from 1: address} of all
+    """What a host of a rehearsal gets. `bootstrap_servers`: of the rehearsed cluster, as its inventory has them, which
+    say whose the rehearsal is; `address`: where its servers listen; `others`: {place from 1: address} of all
     hosts, its own included; `place`: its own; `broker_id`: None for a host without a broker; `replicas`: the most that
     a broker gets; `settings`: of the broker, taken over from the cluster or given; `secrets`: {key: value} of the
-    broker, new for the rehearsal; `forbidden`: addresses and names of the cluster's hosts."""
+    broker, new for the rehearsal; `forbidden`: addresses and names of the cluster's hosts; `ending`: of the scripts in
+    `kafka_home`."""
 
     directory: str
+    bootstrap_servers: str
     cluster_id: str
     user: str
     kafka_home: str
@@ -53,6 +62,7 @@ class Wanted(NamedTuple):
     secrets: Mapping[str, str]
     environment: Mapping[str, str]
     forbidden: Sequence[str]
+    ending: str = ENDINGS[0]
 
     @property
     def roles(self) -> List[str]:
@@ -95,13 +105,20 @@ def _unfit(wanted: Wanted) -> Iterator[str]:
     for name, value in {**wanted.settings, **wanted.environment}.items():
         if "\n" in f"{name}{value}":
             yield f"{name}: has more than one line"
+    for name, value in wanted.environment.items():
+        if masking.mask(f"{name}={value}") != f"{name}={value}":
+            yield (
+                f"rehearse_environment: {name} holds a secret, which every user of the host could read in the unit. A "
+                "rehearsal's servers need none: leave it out"
+            )
 
 
 def _has_one(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
     """Yield that this host has a rehearsal already."""
     if found["mark"] is not None:
         yield (
-            f"{wanted.directory} has the rehearsal {found['mark'].get('cluster_id', '?')} already. Remove it first: "
+            foreign(wanted.directory, found["mark"], wanted.bootstrap_servers)
+            or f"{wanted.directory} has the rehearsal {found['mark'].get('cluster_id', '?')} already. Remove it first: "
             "-e rehearse_remove=true"
         )
     for name in found["own_units"]:
@@ -139,7 +156,7 @@ def _lacks(wanted: Wanted, found: Mapping[str, Any]) -> Iterator[str]:
             f"the user {wanted.user} does not exist. useradd --system --no-create-home --shell /usr/sbin/nologin "
             f"{shlex.quote(wanted.user)}"
         )
-    missing = sorted(names[0] for role, names in _STARTS.items() if not found["starts"].get(role))
+    missing = sorted(f"{name}{ENDINGS[0]}" for role, name in _STARTS.items() if not found["starts"].get(role))
     if missing:
         yield (
             f"{wanted.kafka_home} has no {' and no '.join(missing)}. Install Kafka there, in the cluster's release, or "
@@ -189,7 +206,8 @@ def connect(wanted: Wanted) -> str:
 
 def mark(wanted: Wanted) -> str:
     """Return the text of the file that says whose the directory is."""
-    return json.dumps({"quorumshift_rehearsal": 1, "cluster_id": wanted.cluster_id}) + "\n"
+    whose = {"cluster_id": wanted.cluster_id, "bootstrap_servers": wanted.bootstrap_servers}
+    return json.dumps({"quorumshift_rehearsal": 1, **whose}) + "\n"
 
 
 def parse_mark(text: str) -> Dict[str, Any] | None:
@@ -199,6 +217,19 @@ def parse_mark(text: str) -> Dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and value.get("quorumshift_rehearsal") == 1 else None
+
+
+def foreign(directory: str, marked: Mapping[str, Any], bootstrap_servers: str) -> str:
+    """Return that the rehearsal in a directory, which has this mark, is of another cluster's inventory; "" if not."""
+    whose = marked.get("bootstrap_servers")
+    if whose == bootstrap_servers:
+        return ""
+    own = shlex.quote(f"quorumshift_bootstrap_servers={whose or bootstrap_servers}")
+    return (
+        f"{directory} has the rehearsal {marked.get('cluster_id', '?')} of the cluster at {whose or '?'}, and "
+        f"quorumshift_bootstrap_servers is {bootstrap_servers}. It may be at work. Remove it with that cluster's "
+        f"inventory, or if it is of this cluster: -e rehearse_remove=true -e {own}"
+    )
 
 
 def files(wanted: Wanted) -> Dict[str, str]:
@@ -276,7 +307,8 @@ def _broker(wanted: Wanted) -> str:
     for key, most in caps.items():
         if settings.get(key, "").isdigit():
             settings[key] = str(min(int(settings[key]), most))
-    return _lines(MARK, *(f"{key}={_escaped(value)}" for key, value in {**settings, **wanted.secrets, **own}.items()))
+    values = {key: str(value) for key, value in {**settings, **wanted.secrets, **own}.items()}
+    return properties.edit(_lines(MARK).encode(), values).decode("ascii")
 
 
 def _log4j(path: str) -> str:
@@ -299,7 +331,7 @@ def _log4j(path: str) -> str:
 
 
 def _unit(wanted: Wanted, role: str) -> str:
-    start = f"{wanted.kafka_home}/{_STARTS[ZOOKEEPER if role == ZOOKEEPER else BROKER][0]}"
+    start = f"{wanted.kafka_home}/{script(role)}{wanted.ending}"
     base = wanted.directory
     config = f"{base}/{'zookeeper.cfg' if role == ZOOKEEPER else f'{role}.properties'}"
     log4j = f"{base}/{role}.log4j.properties"
@@ -317,7 +349,7 @@ def _unit(wanted: Wanted, role: str) -> str:
         "",
         "[Service]",
         f"User={wanted.user}",
-        *(f'Environment="{name}={_quoted(value)}"' for name, value in sorted(environment.items())),
+        *(f'Environment="{name}={systemd.quote(str(value))}"' for name, value in sorted(environment.items())),
         f"ExecStart={start} {config}",
         "SuccessExitStatus=143",
         "TimeoutStopSec=300",
@@ -326,8 +358,8 @@ def _unit(wanted: Wanted, role: str) -> str:
     )
 
 
-def start_of(role: str) -> Sequence[str]:
-    """Return the names of the script that starts a role, below Kafka's directory."""
+def script(role: str) -> str:
+    """Return the name of the script that starts a role, below Kafka's directory and without its ending."""
     return _STARTS[ZOOKEEPER if role == ZOOKEEPER else BROKER]
 
 
@@ -337,11 +369,3 @@ def _lines(*lines: str) -> str:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _escaped(value: Any) -> str:
-    return str(value).replace("\\", "\\\\")
-
-
-def _quoted(value: str) -> str:
-    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

@@ -48,7 +48,7 @@ def read(wanted: core.Wanted, others: Sequence[str]) -> Dict[str, Any]:
         "no_systemd": service.explain_no_systemd(),
         "uid": uid,
         "starts": {
-            role: any(os.access(os.path.join(wanted.kafka_home, name), os.X_OK) for name in core.start_of(role))
+            role: os.access(os.path.join(wanted.kafka_home, core.script(role) + wanted.ending), os.X_OK)
             for role in (core.ZOOKEEPER, core.BROKER)
         },
         "processes": find_processes(),
@@ -64,6 +64,12 @@ def read(wanted: core.Wanted, others: Sequence[str]) -> Dict[str, Any]:
         "free_bytes": free.f_bavail * free.f_frsize,
         "free_inodes": free.f_favail,
     }
+
+
+def find_ending(kafka_home: str) -> str:
+    """Return the ending of Kafka's scripts, Apache's where there are none."""
+    there = (end for end in core.ENDINGS if os.path.exists(os.path.join(kafka_home, core.script(core.BROKER) + end)))
+    return next(there, core.ENDINGS[0])
 
 
 def read_directory(path: str) -> Dict[str, Any]:

@@ -44,7 +44,7 @@ def collect(config_file: str, service_name: str, log_file: str, lines: int, run_
         _read(LOG, log_file, lambda: own_log.read_end(log_file, lines)),
         _read(JOURNAL, journal, lambda: _read_journal(service_name, lines)),
     ]
-    secrets, why = _secrets(file.get("data", b""), service_name)
+    secrets, why = _secrets(file, service_name)
     try:
         pid = service.read_state(service_name)["main_pid"]
     except OSError:
@@ -75,13 +75,13 @@ def _read_journal(service_name: str, lines: int) -> bytes:
     return "".join(f"{line}\n" for line in found).encode("utf-8", "surrogateescape")
 
 
-def _secrets(data: bytes, service_name: str) -> tuple[list[str], list[str]]:
-    """Return the secrets of a properties file, and which variables of config providers in it have values that could not
-    be read."""
+def _secrets(file: dict[str, Any], service_name: str) -> tuple[list[str], list[str]]:
+    """Return the secrets of a properties file (`_read`), and what of them could not be read: the file, or the values of
+    variables of config providers in it."""
     try:
-        values = properties.parse(data)
-    except properties.PropertiesError:
-        return [], []
+        values = properties.parse(file["data"])
+    except (KeyError, properties.PropertiesError) as error:
+        return [], [f"{file['source']}: {file.get('why') or error}"]
     environment = service.read_environment(service_name) if config_providers.PROVIDERS in values else None
     given, variables = config_providers.resolve(values, environment)
     resolved = [given[variable.key] for variable in variables if not variable.why]

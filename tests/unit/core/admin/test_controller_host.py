@@ -162,6 +162,7 @@ def test_all_refusals_are_named_at_once():
         {"log_file": "/var/log/%i/server.log"},
         {"environment": {"A B": "x"}},
         {"environment": {"A": "x\nExecStartPre=/bin/sh"}},
+        {"environment": {"KAFKA_OPTS": "-Dx=y -Djavax.net.ssl.keyStorePassword=hunter2"}},
     ],
 )
 def test_what_would_change_the_meaning_of_the_unit_is_refused(wrong):
@@ -169,6 +170,12 @@ def test_what_would_change_the_meaning_of_the_unit_is_refused(wrong):
     other = found(dict.fromkeys(wanted.directories, MISSING))
     planned = core.plan(wanted, other)
     assert planned.refusals and not planned.changes
+
+
+def test_a_secret_for_the_unit_is_named_by_its_variable_alone():
+    wanted = WANTED._replace(environment={"KEYSTORE_PASS": "hunter2", "JAVA_HOME": "/opt/java"})
+    (said,) = core.plan(wanted, found(dict.fromkeys(wanted.directories, MISSING))).refusals
+    assert "KEYSTORE_PASS holds a secret" in said and "hunter2" not in said
 
 
 def test_the_files_that_settings_name():

@@ -253,6 +253,15 @@ def test_sessions_in_mntr():
     assert zk_clients.parse_sessions("zk_version\t3.5.9\n") is None
 
 
+def test_a_zxid_that_no_server_says():
+    """Without it a client between two readings leaves no trace. One server's is enough."""
+    found = reading()
+    silent = {name: server._replace(zxid=None) for name, server in found.servers.items()}
+    (finding,) = zk_clients.check_known(found._replace(servers=silent), [], {})
+    assert "no server says its last zxid" in finding.seen
+    assert not list(zk_clients.check_known(reading(zxid=None), [], {}))
+
+
 def test_sessions_that_are_not_known():
     (found,) = zk_clients.check_known(reading(error="no server says that it leads"), [], {})
     assert "no server says that it leads" in found.seen

@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
 
 WANTED = host.Wanted(
     directory="/var/lib/quorumshift-rehearsal",
+    bootstrap_servers="b1:9092,b2:9092",
     cluster_id="rehearsal-AAAAAAAAAAAA",
     user="kafka",
     kafka_home="/opt/kafka",
@@ -41,7 +42,14 @@ def test_a_host_without_anything_is_taken():
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"mark": {"cluster_id": "rehearsal-x"}, "directory": "other"}, "has the rehearsal rehearsal-x already"),
+        (
+            {"mark": {"cluster_id": "rehearsal-x", "bootstrap_servers": "b1:9092,b2:9092"}, "directory": "other"},
+            "has the rehearsal rehearsal-x already",
+        ),
+        (
+            {"mark": {"cluster_id": "rehearsal-x", "bootstrap_servers": "x1:9092"}, "directory": "other"},
+            "has the rehearsal rehearsal-x of the cluster at x1:9092, and quorumshift_bootstrap_servers is b1:9092,b2",
+        ),
         ({"directory": "other"}, "exists, and no rehearsal made it"),
         ({"own_units": ["quorumshift-rehearsal-broker.service"]}, "has another rehearse_dir here"),
         ({"processes": [{"pid": 7, "what": "Kafka", "user": "kafka"}]}, "process 7 runs Kafka on this host, as kafka"),
@@ -73,6 +81,7 @@ def test_a_host_with_another_purpose_or_without_room_is_refused(found, said):
         ({"heap": "1g -XX:+Evil"}, "is no size of a heap"),
         ({"settings": {"a": "b\nzookeeper.connect=real:2181"}}, "more than one line"),
         ({"environment": {"A": "b\nExecStart=/bin/sh"}}, "more than one line"),
+        ({"environment": {"KAFKA_OPTS": "-Djavax.net.ssl.keyStorePassword=hunter2"}}, "KAFKA_OPTS holds a secret"),
     ],
 )
 def test_values_that_files_cannot_hold(changed, said):
@@ -94,6 +103,13 @@ def test_every_address_in_the_files_is_one_of_the_rehearsals_hosts():
     zookeeper = properties.parse(files["/var/lib/quorumshift-rehearsal/zookeeper.cfg"].encode())
     assert zookeeper["clientPortAddress"] == "192.0.2.2" and zookeeper["server.3"] == "192.0.2.3:22888:23888"
     assert files["/var/lib/quorumshift-rehearsal/zookeeper/myid"] == "2\n"
+
+
+def test_kafka_reads_the_settings_of_a_broker_as_they_were_given():
+    odd = {"a b": " x", "c": "\u00fc\rlisteners=PLAINTEXT://real:9092", "d": "e\\", "#f": "g=h"}
+    text = host.files(WANTED._replace(settings=odd))["/var/lib/quorumshift-rehearsal/broker.properties"]
+    broker = properties.parse(text.encode())
+    assert {key: broker[key] for key in odd} == odd and broker["listeners"] == "PLAINTEXT://192.0.2.2:29092"
 
 
 def test_a_host_without_a_broker_has_none_of_its_files():

@@ -54,9 +54,16 @@ def test_texts_leave_the_host_sealed_and_as_they_are(host):
 
 def test_what_cannot_be_read_has_a_reason(host, monkeypatch):
     monkeypatch.setattr(service, "read_journal", lambda *_given: [])
-    _found, texts, secrets = host(None, None)
+    found, texts, secrets = host(None, None)
     assert texts["properties"] == texts["log"] == "No such file or directory" and secrets == []
+    assert [text.partition(": ")[2] for text in found["unresolved"]] == ["No such file or directory"]
     assert "journal has no line" in texts["journal"]
+
+
+def test_the_secrets_of_a_file_that_is_no_properties_file_are_said_to_be_unknown(host):
+    """Kafka runs with what it read before: its log may have them, and no file was searched for them."""
+    found, _texts, secrets = host(b"ssl.key.password=hunter2\na=\\u12\n", b"x\n")
+    assert secrets == [] and ["malformed" in text for text in found["unresolved"]] == [True]
 
 
 def test_no_service_manager_is_no_failure(host, monkeypatch):
