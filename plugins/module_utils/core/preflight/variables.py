@@ -69,7 +69,9 @@ _MOST = {
     "zk_migrate_myid": MOST_ZOOKEEPER_ID,
 }
 _TO_READ = (_PORT, "quorumshift_probe_timeout")  # numbers without which nothing can be read
-_OF_THE_CONTROL_NODE = ("quorumshift_artifacts_dir", "reassign_src", "restart_pause_file")  # paths from its directory
+_OF_THE_CONTROL_NODE = (  # paths from its directory
+    *("quorumshift_artifacts_dir", "reassign_src", "rehearse_backup", "restart_pause_file"),
+)
 LEAST_LOADED = "least_loaded"
 _SETTINGS = ("quorumshift_broker_config", "quorumshift_controller_config", "quorumshift_spark_conf")
 _ONE_ADDRESS = r"(?:\[[^\]\s]+\]|[^\s:;,/|]+):\d+:\d+"
