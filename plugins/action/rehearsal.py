@@ -98,10 +98,9 @@ class ActionModule(QuorumshiftAction):
         """Return why these hosts are no rehearsal's, by the inventory alone; '' if they may be."""
         if len(hosts) != 3:
             return f"The group {GROUP} has {len(hosts)} hosts. Name three, which are not of the cluster."
-        if self.variable("rehearse_backup") and not os.path.isfile(str(self.variable("rehearse_backup"))):
-            return (
-                f"rehearse_backup: the control node has no file {self.variable('rehearse_backup')}. Correct the path."
-            )
+        backup = str(self.variable("rehearse_backup") or "")
+        if backup and not os.path.isfile(os.path.expanduser(backup)):
+            return f"rehearse_backup: the control node has no file {backup}. Correct the path."
         groups: Mapping[str, List[str]] = self.vars["groups"]
         own = {host: group for group in _OF_THE_CLUSTER for host in groups.get(group) or []}
         both = [host for host in hosts if host in own]

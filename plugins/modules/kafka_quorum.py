@@ -229,6 +229,9 @@ def change_quorum(module, admin, connections):
     }
     to_change = change._replace(files=())
     if module.check_mode:
+        if module._diff:
+            expected = quorum_change.expect(change, quorum, found["finalized"], given["nodes"])
+            result["diff"] = {"before": text_of(quorum, found), "after": text_of(*expected)}
         return {**result, "changed": not change.is_empty}
     if change.token and given["token"] != change.token:
         why = quorum_change.explain_token(change, given["token"])

@@ -76,6 +76,9 @@ class AdminModule(AnsibleModule):
         """
         if self.check_mode and self.params["run"]:
             return
+        cluster_id = cluster_id or self.params.get("cluster_id") or ""
+        if not cluster_id:  # no broker answers, and older controllers do not say it: they get no change
+            return
         run_lock_file.require_no_other_run(self.params["state_dir"], cluster_id, self.params["run"])
 
 

@@ -80,6 +80,18 @@ def test_the_newest_lock_of_the_nodes_of_a_host_decides(tmp_path, closed, run):
         Module(tmp_path, run)._require_no_other_run(CLUSTER)
 
 
+def test_controllers_that_do_not_say_their_cluster_are_no_failure_of_the_module(tmp_path):
+    """Before metadata.version 3.7-IV0, where no broker answers. The change is refused with the reason later on."""
+    node = tmp_path / CLUSTER / "broker-1"
+    node.mkdir(parents=True)
+    (node / "run_lock.json").write_text(json.dumps({**LOCK, "closed": False}))
+    module = Module(tmp_path, "r2")
+    module._require_no_other_run("")
+    module.params["cluster_id"] = CLUSTER
+    with pytest.raises(run_lock_file.RunLockError, match="is locked by run r1"):
+        module._require_no_other_run("")
+
+
 class _Failed(Exception):
     pass
 

@@ -9,7 +9,7 @@ Sources: KIP-853, AddVoterHandler, RemoveVoterHandler, VoterSet.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import registrations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.quorum import (
@@ -290,6 +290,20 @@ def find_controller(nodes: Mapping[str, NodeFacts], which: str) -> Tuple[int, st
             f"{format_names(sorted(by_id.values())) or 'none'} (QS-QUORUM-003)"
         )
     return int(text), by_id.get(int(text), "")
+
+
+def expect(
+    change: Change, quorum: Mapping[str, Any], finalized: Mapping[str, int], nodes: Mapping[str, NodeFacts]
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Return ({voters}, {finalized}) as a change leads to them from these."""
+    hosts = hosts_by_id(nodes, CONTROLLER)
+    voters = [dict(voter) for voter in quorum["voters"] if (voter["id"], voter["directory_id"]) != change.voter]
+    if change.levels:
+        for voter in voters:
+            voter["directory_id"] = voter["directory_id"] or directory_of(nodes[hosts[voter["id"]]])
+    if change.joins:
+        voters.append({"id": change.joins.node_id, "directory_id": change.joins.directory_id})
+    return {"voters": voters}, {"finalized": {**finalized, **({KRAFT_VERSION: 1} if change.levels else {})}}
 
 
 def explain_token(change: Change, given: str) -> str:

@@ -70,7 +70,9 @@ _MOST = {
 }
 _SECONDS_SINCE_1970 = (10**9, 10**11)  # 2001 to 5138: below are seconds ago, above milliseconds
 _TO_READ = (_PORT, "quorumshift_probe_timeout")  # numbers without which nothing can be read
-_OF_THE_CONTROL_NODE = ("quorumshift_artifacts_dir", "reassign_src", "restart_pause_file")  # paths from its directory
+_OF_THE_CONTROL_NODE = (  # paths from its directory
+    *("quorumshift_artifacts_dir", "reassign_src", "rehearse_backup", "restart_pause_file"),
+)
 LEAST_LOADED = "least_loaded"
 _SETTINGS = ("quorumshift_broker_config", "quorumshift_controller_config", "quorumshift_spark_conf")
 _ONE_ADDRESS = r"(?:\[[^\]\s]+\]|[^\s:;,/|]+):\d+:\d+"

@@ -333,3 +333,27 @@ def test_the_screen_has_the_command_that_makes_the_change():
     )
     assert "To make it" not in " ".join(quorum_screen.render_change(found, given, True))
     assert quorum_screen.render_change({"change": [], "token": ""}, given, False) == ["nothing would change"]
+
+
+# What check mode shows ------------------------------------------------------------------------------------------------
+
+
+def voters_after(change, before, hosts, finalized):
+    found, after = quorum_change.expect(change, before, finalized, hosts)
+    return [(voter["id"], voter["directory_id"]) for voter in found["voters"]], after["finalized"]["kraft.version"]
+
+
+def test_what_a_change_leads_to():
+    every = [(number, f"dir{number}") for number in (101, 102, 103)]
+    change = quorum_change.plan_dynamic(quorum(False), nodes(), {"kraft.version": 0}, {"b": OF_4_1}, CLUSTER)
+    assert voters_after(change, quorum(False), nodes(), {"kraft.version": 0}) == (every, 1)
+    hosts = nodes(BOOTSTRAP, (101, 102, 103, 104), (101, 102, 103, 104))
+    change = quorum_change.plan_remove(quorum(), hosts, DYNAMIC, "103", CLUSTER)
+    assert voters_after(change, quorum(), hosts, DYNAMIC) == (every[:2], 1)
+    change = quorum_change.plan_add(quorum(observers=(104,)), hosts, DYNAMIC, "c4", True)
+    assert voters_after(change, quorum(), hosts, DYNAMIC) == ([*every, (104, "dir104")], 1)
+    lost = quorum(observers=(103,))
+    lost["voters"][2] = replica(103, "old", 10**6)
+    change = quorum_change.plan_replace(lost, hosts, DYNAMIC, "c3", True, CLUSTER)
+    assert voters_after(change, lost, hosts, DYNAMIC) == (every, 1)
+    assert voters_after(quorum_change.Change(), quorum(), hosts, DYNAMIC) == (every, 1)

@@ -59,6 +59,12 @@ def test_a_right_inventory_has_no_problem():
     assert problems(inventory()) == []
 
 
+@pytest.mark.parametrize("name", ["reassign_src", "rehearse_backup"])
+def test_a_file_of_the_control_node_may_be_named_from_its_directory(name):
+    """As docs/rehearsal.md has it."""
+    assert problems(inventory({name: "a.json"})) == []
+
+
 @pytest.mark.parametrize("name", ["quorumshift_broker_config", "quorumshift_client", "quorumshift_node_id"])
 @pytest.mark.parametrize("unread", ["localhost", "b2", "both"])
 def test_a_value_of_a_hosts_own_address_is_read_where_it_is_used(name, unread):
