@@ -301,8 +301,8 @@ def test_a_session_of_a_fact_cache_is_no_session(harness):
 
 @pytest.mark.parametrize(("cached", "kept"), [(True, {}), (False, None)])
 def test_the_check_of_the_inventory_replaces_the_session_of_a_fact_cache(harness, cached, kept):
-    """Roles and playbooks read it as a fact. zk_migrate has steps before its run begins, which would ask for the run lock
-    of an earlier run."""
+    """Roles and playbooks read it as a fact. zk_migrate has steps before its run begins, which would ask for the run
+    lock of an earlier run."""
     if cached:
         harness.hostvars["localhost"]["ansible_facts"] = {"quorumshift_session": harness.session}
         harness.session = {}
