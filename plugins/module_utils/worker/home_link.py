@@ -20,6 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.worker.restart_record import RestartError
 
 _NEW = ".quorumshift"
+_MOST_LINKS = 40  # path_resolution(7)
 _START = "bin/kafka-server-start.sh"
 
 
@@ -34,6 +35,7 @@ def read(home: str, to: str, service_name: str, config_file: str = "", hook: str
     None if it is unknown.
     """
     found = service.read_state(service_name)
+    home = os.path.normpath(home)  # with a slash at its end, a link is what it leads to
     is_link = os.path.islink(home)
     running = _running(found["main_pid"])
     return {
@@ -101,7 +103,7 @@ def read_earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str
     The process shows it, not the link, which may have been switched ahead of time. Raises RestartError where the
     process runs a release to which the node could not go back, and where the new release is not there.
     """
-    home, to, version = release["home"], release["to"], release["version"]
+    home, to, version = os.path.normpath(release["home"]), release["to"], release["version"]
     running, ran = _running(service.read_state(service_name)["main_pid"]), read_running_version(service_name)
     installed = installation.installed_version(home)
     if is_in_place(release):
@@ -109,6 +111,11 @@ def read_earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str
     if installation.installed_version(to) != version or not _starts(to):
         raise RestartError(
             f"{to} does not have Kafka {version} with its start script. Install it there and run again (QS-RESTART-005)"
+        )
+    if leads_through(to, home):
+        raise RestartError(
+            f"{to} leads through the link {home}, which would then lead to itself. Set upgrade_home to the directory "
+            f"of Kafka {version} itself, and run again (QS-RESTART-005)"
         )
     if running is None and ran not in (None, installed):
         raise RestartError(
@@ -130,11 +137,28 @@ def read_earlier(release: Mapping[str, str], service_name: str) -> Dict[str, str
 
 def read_target(home: str) -> str | None:
     """Return where the link leads, as it is written; None if it is no link."""
+    home = os.path.normpath(home)
     return os.readlink(home) if os.path.islink(home) else None
+
+
+def leads_through(path: str, home: str) -> bool:
+    """Return whether a path, or a link that it follows, is `home` or below it."""
+    link = os.path.join(os.path.realpath(os.path.dirname(home)), os.path.basename(home))
+    left, current, followed = os.path.abspath(path).split("/")[1:], "/", 0
+    while left and followed <= _MOST_LINKS:
+        current = os.path.normpath(os.path.join(current, left.pop(0)))
+        if current == link:
+            return True
+        if os.path.islink(current):
+            target = os.readlink(current)
+            left, followed = [*target.split("/"), *left], followed + 1
+            current = "/" if target.startswith("/") else os.path.dirname(current)
+    return False
 
 
 def switch(home: str, to: str) -> None:
     """Replace the link by one to another directory, by rename. Raises RestartError where it is no link, OSError."""
+    home = os.path.normpath(home)
     if not os.path.islink(home):
         raise RestartError(f"{home} is no link: nothing was switched (QS-RESTART-005)")
     owner, new = os.lstat(home), home + _NEW

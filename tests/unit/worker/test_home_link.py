@@ -48,6 +48,40 @@ def test_a_directory_is_not_switched(homes):
     assert os.path.isdir(directory) and not os.path.islink(directory)
 
 
+def test_a_slash_at_the_end_of_a_link_makes_no_directory_of_it(homes):
+    link, new = str(homes / "kafka"), str(homes / "kafka-3.9.2")
+    assert home_link.read(f"{link}/", new, "kafka") == home_link.read(link, new, "kafka")
+    home_link.switch(f"{link}/", new)
+    assert home_link.read_target(f"{link}/") == new
+
+
+@pytest.mark.parametrize(
+    ("links", "to", "leads"),
+    [
+        ({}, "kafka-3.9.2", False),
+        ({"new": "kafka-3.9.2"}, "new", False),
+        ({"new": "kafka"}, "new", True),
+        ({"new": "../{name}/kafka"}, "new", True),
+        ({"new": "{home}"}, "new", True),
+        ({"newest": "new", "new": "kafka"}, "newest", True),
+        ({"there": "."}, "there/kafka", True),
+        ({"round": "about", "about": "round"}, "round", False),
+        ({}, "kafka.old", False),
+    ],
+)
+def test_a_link_never_leads_to_itself(homes, links, to, leads):
+    """With the link ahead at the new release, each of these has the release that is asked for."""
+    link = homes / "kafka"
+    home_link.switch(str(link), str(homes / "kafka-3.9.2"))
+    for name, target in links.items():
+        (homes / name).symlink_to(target.format(home=link, name=homes.name))
+    release = {"home": str(link), "to": f"{homes}/{to}", "version": "3.9.2"}
+    assert home_link.leads_through(release["to"], release["home"]) is leads
+    if leads:
+        with pytest.raises(restart_record.RestartError, match="would then lead to itself"):
+            home_link.read_earlier(release, "kafka")
+
+
 def test_a_service_that_runs_another_release_is_named(monkeypatch):
     monkeypatch.setattr(home_link, "read_running_version", lambda _name: "3.7.2")
     home_link.require("kafka", "/opt/kafka", "3.7.2")

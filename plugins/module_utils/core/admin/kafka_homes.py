@@ -104,7 +104,7 @@ def _check_directory(host: str, version: str | None, home: Mapping[str, Any], ta
     path, beside = shlex.quote(home["path"]), shlex.quote(f"{home['path']}-{version or 'earlier'}")
     return (
         f"{home['path']} of {host} is no link, and the upgrade switches a link. Make it one, while Kafka runs: "
-        f"mv {path} {beside} && ln -s {beside} {path} (QS-RESTART-004)"
+        f"mv -T {path} {beside} && ln -sT {beside} {path} (QS-RESTART-004)"
     )
 
 

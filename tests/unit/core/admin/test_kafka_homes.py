@@ -44,4 +44,4 @@ def test_a_host_without_a_node_needs_nothing_where_there_is_no_link():
 
 def test_a_path_in_a_command_is_quoted():
     (reason,) = kafka_homes.refusals("b1", OLD, found("/opt/my kafka"), NEW, must=True)
-    assert f"mv '/opt/my kafka' '/opt/my kafka-{OLD}' && ln -s '/opt/my kafka-{OLD}' '/opt/my kafka'" in reason
+    assert f"mv -T '/opt/my kafka' '/opt/my kafka-{OLD}' && ln -sT '/opt/my kafka-{OLD}' '/opt/my kafka'" in reason

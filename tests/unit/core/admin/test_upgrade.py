@@ -127,7 +127,7 @@ def test_a_node_that_is_down_is_not_ready():
             "3.9.2",
             True,
             {},
-            "mv /opt/kafka /opt/kafka-3.7.2 && ln -s /opt/kafka-3.7.2 /opt/kafka",
+            "mv -T /opt/kafka /opt/kafka-3.7.2 && ln -sT /opt/kafka-3.7.2 /opt/kafka",
         ),
         (cluster(b2={"home": {}}), "3.9.2", True, {}, "the directories of b2 were not read"),
         (
