@@ -284,7 +284,7 @@ def find_controller(nodes: Mapping[str, NodeFacts], which: str) -> Tuple[int, st
     for node_id, host in by_id.items():
         if text == host:
             return node_id, host
-    if not text.isdigit():
+    if not text.isdecimal():
         raise QuorumError(
             f"{text!r} is neither a host of the group kafka_controller nor a controller's id. Hosts: "
             f"{format_names(sorted(by_id.values())) or 'none'} (QS-QUORUM-003)"

@@ -242,9 +242,9 @@ def find_missing(nodes: Mapping[str, Mapping[str, Any]], expected: Mapping[str, 
     `expected`: {role: ids} of the nodes that the cluster has. A node that is down cannot start once a level is above
     what its release supports.
     """
-    answered = {(node["role"], node["id"]) for node in nodes.values() if "error" not in node}
+    answered = [(node["role"], node["id"]) for node in nodes.values() if "error" not in node]
     # A controller that no broker names has no id. One for each of those that are expected is enough
-    unnamed = sum(role == "controller" and number is None for role, number in answered)
+    unnamed = answered.count(("controller", None))
     missing = [
         f"{role} {number}" for role, ids in sorted(expected.items()) for number in ids if (role, number) not in answered
     ]

@@ -177,6 +177,14 @@ def test_no_level_rises_while_a_node_is_down(expected, missing):
     assert (refused is None) if missing is None else (f"unknown what they support: {missing}." in refused)
 
 
+@pytest.mark.parametrize("answering", range(5))
+def test_controllers_that_no_broker_names_count_each(answering):
+    """Brokers before 3.9 name no controller, so none that answers has an id."""
+    nodes = {f"controller at c{i}:9093": {"role": "controller", "id": None} for i in range(answering)}
+    nodes["controller at c9:9093"] = {"role": "controller", "id": None, "error": "refused"}
+    assert bool(features.find_missing(nodes, {"controller": [101, 102, 103]})) == (answering < 3)
+
+
 def test_the_acl_that_a_principal_needs():
     said = features.explain_denied("Alter", "User:a b", "b1:9092,b2:9092", True)
     assert "--bootstrap-server b1:9092,b2:9092" in said
