@@ -73,6 +73,14 @@ _TO_READ = (_PORT, "quorumshift_probe_timeout")  # numbers without which nothing
 _OF_THE_CONTROL_NODE = (  # paths from its directory
     *("quorumshift_artifacts_dir", "reassign_src", "rehearse_backup", "restart_pause_file"),
 )
+OF_ONE_RUN = (
+    *("quorumshift_accept_degraded", "quorumshift_accept_unverified_copy", "quorumshift_exclude_hosts"),
+    *("quorumshift_finalize_token", "quorumshift_force_unlock", "quorumshift_format_token"),
+    *("quorumshift_restore_token", "quorumshift_rollback_to", "restart_since", "zk_migrate_without_source"),
+)
+"""Answers to what one run has found. In an inventory they would answer each later run too, and another cluster's."""
+NARROWING = ("restart_roles", "restart_since")
+"""They leave nodes out. A playbook that reads them says so by TAKEN; another one would do more than was asked."""
 LEAST_LOADED = "least_loaded"
 _SETTINGS = ("quorumshift_broker_config", "quorumshift_controller_config", "quorumshift_spark_conf")
 _ONE_ADDRESS = r"(?:\[[^\]\s]+\]|[^\s:;,/|]+):\d+:\d+"
@@ -93,7 +101,7 @@ class Problem(NamedTuple):
 
 class Needs(NamedTuple):
     """What a playbook needs beside the cluster's own variables: groups that have hosts, variables that are set, and
-    names of which exactly one is given. `taken`: internal names that may be given with -e."""
+    names of which exactly one is given. `taken`: internal and NARROWING names that may be given with -e."""
 
     groups: Collection[str] = (_BROKERS,)
     variables: Collection[str] = ()
@@ -187,8 +195,10 @@ def find_problems(
     whatever_the_groups = [
         *_unknown(given, known, specs),
         *_internal(given, internal, needs),
+        *_narrowing(given, needs),
         *_values(given, specs, cluster_wide, convert),
         *_forms(given, specs, convert),
+        *_of_one_run(given, specs, convert),
     ]
     if misnamed:  # what else would be said of hosts is of the wrong ones
         return [*misnamed, *whatever_the_groups]
@@ -305,6 +315,13 @@ def _internal(given: Given, internal: Collection[str], needs: Needs) -> Iterable
             )
 
 
+def _narrowing(given: Given, needs: Needs) -> Iterable[Problem]:
+    for name in sorted(set(NARROWING) & set(given.typed) - {*needs.taken}):
+        yield Problem(
+            f"{name}: this playbook leaves out no node by it, the playbook restart does. Remove it from the command."
+        )
+
+
 def _values(
     given: Given,
     specs: Mapping[str, Mapping],
@@ -372,6 +389,27 @@ def _forms(given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mappin
                 continue  # the check of the values reports it
             if wrong:
                 yield Problem(f"{name}{given.format_hosts(hosts)}: {wrong}.", "stops" if name in _TO_READ else "fails")
+
+
+def _of_one_run(
+    given: Given, specs: Mapping[str, Mapping], convert: Callable[[Mapping, Any], Any]
+) -> Iterable[Problem]:
+    """Yield what an inventory answers in advance. Hosts do not have a playbook's own `vars`, which are of a run."""
+    for name in sorted(set(OF_ONE_RUN) - set(given.typed)):
+        for value, hosts in given.values(name):
+            nodes = [host for host in hosts if host != CONTROL_NODE]
+            if nodes and not isinstance(value, Unreadable) and _is_answer(specs[name], value, convert):
+                yield Problem(
+                    f"{name}{given.format_hosts(hosts)} is in the inventory, where it would count for each run and "
+                    f"whatever that finds. Remove it there, and give it on the command line: -e {name}=VALUE."
+                )
+
+
+def _is_answer(spec: Mapping, value: Any, convert: Callable[[Mapping, Any], Any]) -> bool:
+    try:
+        return bool(value is not None and convert(spec, value))
+    except (TypeError, ValueError):
+        return False  # the check of the values reports it
 
 
 def _explain_unfit(name: str, spec: Mapping, value: Any) -> str:

@@ -55,6 +55,34 @@ def problems(given, forward=True, needs=variables.NOTHING_MORE):
     return [problem.text for problem in all_problems(given, forward, needs)]
 
 
+def test_an_inventory_answers_no_question_of_a_run_in_advance():
+    """Each variable of which the documentation says so, and no other."""
+    specs = variable_specs.specs()
+    said = {name for name, spec in specs.items() if "command line only" in " ".join(map(str, [spec["description"]]))}
+    assert said == set(variables.OF_ONE_RUN)
+    of_type = {"bool": True, "float": 1796076971.5, "list": ["b1"], "str": "zk"}
+    for name in said:
+        value = of_type[specs[name]["type"]]
+        refused = f"{name} is in the inventory, where it would count for each run"
+        for answered in (inventory({name: value}), inventory(hosts={"b2": {name: value}})):
+            (found,) = [text for text in problems(answered) if "is in the inventory" in text]
+            assert found.replace(" (b2)", "").startswith(refused) and found.endswith(f"command line: -e {name}=VALUE.")
+        allowed = [
+            inventory({name: value}, typed={name}),
+            inventory(hosts={"localhost": {name: value}}),  # `vars` of the operator's own playbook
+            *(inventory({name: none}) for none in (specs[name].get("default"), None, "")),
+        ]
+        assert [text for given in allowed for text in problems(given) if "is in the inventory" in text] == []
+
+
+@pytest.mark.parametrize("name", variables.NARROWING)
+def test_what_leaves_nodes_out_is_refused_where_it_is_not_read(name):
+    given = inventory({name: "broker" if name == "restart_roles" else 1796076971}, typed={name})
+    (found,) = problems(given)
+    assert found.startswith(f"{name}: this playbook leaves out no node by it")
+    assert problems(given, needs=variables.Needs(taken=[name])) == []
+
+
 def test_a_right_inventory_has_no_problem():
     assert problems(inventory()) == []
 
@@ -381,7 +409,8 @@ RIGHT = [
 
 @pytest.mark.parametrize("everywhere", RIGHT, ids=[", ".join(values) for values in RIGHT])
 def test_a_right_value_is_no_mistake(everywhere):
-    assert problems(inventory(everywhere)) == []
+    taken = variables.Needs(taken=variables.NARROWING)
+    assert problems(inventory(everywhere, typed=everywhere), needs=taken) == []
 
 
 def test_a_variable_of_the_nodes_alone_is_missing_on_the_control_node():
