@@ -429,8 +429,9 @@ def explain_denied(bootstrap: str) -> str:
     """Return the command that grants what reassignments with throttles need (Kafka's KafkaApis and ControllerApis)."""
     start = f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
     return (
-        "The principal needs Describe and Alter on the cluster, and for throttles DescribeConfigs and AlterConfigs on "
-        f"the cluster and the topics. Grant them, as a principal that may: {start}User:PRINCIPAL --cluster --operation "
+        "The principal needs Describe and Alter on the cluster, Describe on the topics, and for throttles "
+        "DescribeConfigs and AlterConfigs on both. Grant them, as a principal that may: "
+        f"{start}User:PRINCIPAL --cluster --operation "
         "Describe --operation Alter --operation DescribeConfigs --operation AlterConfigs; "
         f"{start}User:PRINCIPAL --topic '*' --operation Describe --operation DescribeConfigs --operation AlterConfigs "
         "(QS-ADMIN-016)"
