@@ -424,6 +424,15 @@ def find_unseen(
     return hidden, {broker: lacking[broker] - hidden[broker] for broker in lacking}
 
 
+def read_denied(admin: ClusterAdmin) -> Tuple[List[str], List[str]]:
+    """Return the topics with replicas on live brokers that the principal may not describe, and why some brokers do not
+    say which replicas they have. Raises WireError."""
+    measured = measure(admin)
+    denied, _strays = find_unseen(admin, measured.held)
+    topics = {topic for partitions in denied.values() for topic, _number in partitions}
+    return sorted(topics), [why for broker, why in measured.unread.items() if broker not in measured.held]
+
+
 def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:
     """Return {partitions_left, bytes_left, bytes_copied} of reassignments; bytes are None if brokers do not say."""
     concerned: Dict[int, set] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names as _few
@@ -435,6 +436,14 @@ def explain_denied(bootstrap: str) -> str:
         "Describe --operation Alter --operation DescribeConfigs --operation AlterConfigs; "
         f"{start}User:PRINCIPAL --topic '*' --operation Describe --operation DescribeConfigs --operation AlterConfigs "
         "(QS-ADMIN-016)"
+    )
+
+
+def grant_describe(principal: str | None, bootstrap: str) -> str:
+    """Return the command with which a principal may describe every topic."""
+    return (
+        f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
+        f"{shlex.quote(principal or 'User:PRINCIPAL')} --operation Describe --topic '*'"
     )
 
 
