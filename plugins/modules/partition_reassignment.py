@@ -504,10 +504,10 @@ def require_space(admin, begun):
     """Raise ReassignmentError where a broker says that it has no room for what it gets."""
     gets = {broker for step in begun for broker in step.adding}
     has = {admin.partitions[step.partition]["leader"] for step in begun if step.adding}
-    sizes, space, _unread = reassigner.measure(admin, gets | has)
+    measured = reassigner.measure(admin, gets | has)
     assignments = {step.partition: step.has for step in begun}
     racks = {broker: rack for broker, (_address, rack) in admin.brokers.items()}
-    cluster = reassign_plan.Cluster(assignments, racks, sizes=sizes, space=space)
+    cluster = reassign_plan.Cluster(assignments, racks, sizes=measured.sizes, space=measured.space)
     reassign_plan.require_space({step.partition: step.wanted for step in begun}, cluster)
 
 

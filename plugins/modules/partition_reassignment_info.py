@@ -178,8 +178,10 @@ rollback:
     partitions: [{topic: big, partition: 0, replicas: [2, 3]}]
 copies:
   description:
-    - What the plan copies, and to which brokers, with their free space as far as they say it; C(warnings) name brokers
-      with little space. Bytes are null where sizes are not known. Null without a plan.
+    - What the plan copies, and to which brokers, with their free space as far as they say it. Bytes are null where
+      sizes are not known. Null without a plan.
+    - C(warnings) name brokers with little space, and drained brokers that do not say which replicas they have or that
+      have directories of partitions that do not exist.
   type: dict
   returned: success
   sample:
@@ -220,6 +222,7 @@ cluster_id:
   sample: Qs7KfZk2TIK1n0nQ5Qm3Tw
 """
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassign_plan, reassignment
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
@@ -277,16 +280,28 @@ def collect(given, admin, connections, plans):
     """Return the module's result."""
     in_flight = admin.in_flight()
     throttles = reassigner.Throttles(admin, given["state_dir"])
+    measured = reassigner.measure(admin) if plans else reassigner.Measured({}, {}, {}, {})
+    denied, strays = reassigner.find_unseen(admin, measured.held)  # it may read the metadata anew
     assignments = {partition: found["replicas"] for partition, found in admin.partitions.items()}
     selected = reassign_plan.select_topics(given["topics"], assignments)
     racks = {broker: rack for broker, (_address, rack) in admin.brokers.items()}
-    planned, broker, leaving, copies, unmeasured = None, None, [], None, []
+    planned, broker, leaving, copies = None, None, [], None
     if plans:
-        sizes, space, unmeasured = reassigner.measure(admin)
         in_sync = {partition: found["isr"] for partition, found in admin.partitions.items()}
-        cluster = reassign_plan.Cluster(assignments, racks, frozenset(given["cordon"]), sizes, space, in_sync)
+        cluster = reassign_plan.Cluster(
+            assignments, racks, frozenset(given["cordon"]), measured.sizes, measured.space, in_sync
+        )
+        unread = {broker: f"broker {broker} is not alive" for broker in given["drain"] if broker not in racks}
+        unread.update(measured.unread)
+        if given["add"] is None:
+            drained = reassign_plan.name_leaving(given["drain"], given["drain_racks"], racks)
+            # A partition of a broker that does not say which it has may be on any other one too
+            of = drained if drained and drained.isdisjoint(unread) else None
+            grant = message_ids.strip_ids(reassignment.explain_denied(reassigner.bootstrap(connections)))
+            reassign_plan.require_seen(denied, of, given["topics"], grant)
         planned, broker, leaving = make_plan(given, cluster, selected)
         copies = reassign_plan.summarize(planned, cluster)
+        copies["warnings"] += reassign_plan.warn_of_leaving(leaving, strays, unread)
     if planned and in_flight:
         raise reassignment.ReassignmentError(
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
@@ -314,7 +329,7 @@ def collect(given, admin, connections, plans):
         "plan": None if planned is None else reassignment.render(planned),
         "rollback": back,
         "copies": copies,
-        "unmeasured": unmeasured,
+        "unmeasured": list(measured.unread.values()),
         "broker": broker,
         "leaving": leaving,
         "rack_load": reassign_plan.rack_load(selected, racks),

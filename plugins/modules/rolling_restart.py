@@ -430,6 +430,7 @@ def planned(module):
             module.fail_json(msg=f"{error}. Nothing was changed.")
     if of_brokers and plan.batches:
         require_no_throttles(module)
+        require_topics_seen(module)
     if of_brokers and kind.is_plain:
         ids = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
         times["unaccepted"] = plain_restart.check_accepted(partitions, min_isr, ids, given["accept"])
@@ -608,6 +609,36 @@ def require_no_throttles(module):
             "changed. (QS-RESTART-003)"
         )
     module.warn(f"replication is throttled: {sentences(seen, do)}.")
+
+
+def require_topics_seen(module):
+    """Fail where brokers have replicas of topics that the principal may not describe, and warn in a rollback: metadata
+    leaves them out, so no condition before a stop would look at them."""
+    connections = module.connections
+    try:
+        admin = ClusterAdmin(
+            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
+        )
+        denied, unread = reassigner.read_denied(admin)
+    except OtherCluster as error:
+        module.fail_json(msg=f"{error}.")
+    except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
+        denied, unread = [], [str(error)]
+    if unread:  # a roll may be what repairs a broker that hangs
+        module.warn(
+            "whether the tool's principal may describe the topics of every broker could not be read: "
+            f"{format_names(unread)}"
+        )
+    if not denied:
+        return
+    grant = reassignment.grant_describe(connections.client.principal, ",".join(map(str, connections.bootstrap)))
+    seen = (
+        f"the tool's principal may not describe {len(denied)} topics ({format_names(denied)}), so their in-sync "
+        f"replicas are not known. Remove the ACLs that deny it, or grant it: {grant}"
+    )
+    if not transitions.KINDS[module.params["kind"]].is_rollback:
+        module.fail_json(msg=f"no node is stopped: {seen}. Nothing was changed. (QS-RESTART-003)")
+    module.warn(f"{seen}.")
 
 
 def read(module, facts, phase_seen, kind, only_start):

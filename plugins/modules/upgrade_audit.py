@@ -15,7 +15,8 @@ description:
     the facts of M(quorumshift.kafka.upgrade_read) it runs every check for O(to), or for each later release that is
     known.
   - Each check has a stable id. What is not known is a finding of its own, and never passes for a yes.
-  - It sends C(ApiVersions), C(Metadata), C(DescribeQuorum) and C(DescribeConfigs), and changes nothing.
+  - It sends C(ApiVersions), C(Metadata), C(DescribeQuorum), C(DescribeConfigs) and C(DescribeLogDirs), and changes
+    nothing.
 options:
   to:
     description: The version of Kafka that the nodes are to run. By default, each release from the running one on.
@@ -87,7 +88,7 @@ clients:
   returned: success, and if a finding blocks
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import features, reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import ClusterAdmin, OtherCluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import audit, clients, quorum
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import Facts
@@ -157,6 +158,18 @@ def audited(module):
     return result
 
 
+def explain_hidden(admin):
+    """Return which topics the principal may not describe, or why that is not known, '' for none: metadata leaves them
+    out."""
+    try:
+        denied, unread = reassigner.read_denied(admin)
+    except WireError as failed:
+        denied, unread = [], [str(failed)]
+    if denied:
+        return f"the principal may not describe {len(denied)} topics ({advice.format_names(denied)})"
+    return f"whether it may describe all of them is not known: {advice.format_names(unread)}" if unread else ""
+
+
 def collect(module):
     """Return the facts of all checks; errors become part of the facts. Fail the module on another cluster."""
     connections, nodes, given = module.connections, module.nodes, module.params
@@ -178,6 +191,7 @@ def collect(module):
                 connections.client,
                 connections.timeout,
             )
+            configs = configs._replace(topics_error=configs.topics_error or explain_hidden(admin))
         found = features.collect(admin, *security, controllers, connections.timeout)
     except OtherCluster as other:
         module.fail_json(msg=f"{other}. Nothing was changed.")

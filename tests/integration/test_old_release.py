@@ -89,7 +89,7 @@ def test_a_cluster_of_an_older_release_is_shown_and_reassigned(release, metadata
         admin = cluster_admin.ClusterAdmin([address], client, 10, None)
         assert sorted(admin.brokers) == [1, 2] and admin.partitions["orders", 0]["replicas"] == [1]
         found = admin.log_dirs(1, [("orders", 0), ("orders", 1)])
-        assert found.sizes["orders", 0] > 1_000_000 and ("orders", 1) not in found.sizes and not found.free
+        assert found.sizes["orders", 0] > 1_000_000 and ("orders", 1) not in found.sizes and not found.directories
         topic = (admin_requests.TOPIC, "orders")
         assert admin.alter_configs({topic: {"retention.ms": "777"}}) == {}
         assert admin.configs([topic])[topic] == {"retention.ms": "777"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import LogDirs
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import transitions
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 
@@ -393,7 +394,9 @@ def test_plain_restarts_are_not_planned_during_a_migration():
 
 
 class Admin:
-    """A cluster with these throttles."""
+    """A cluster with these throttles, and on broker 1 with partitions of `held`."""
+
+    held = frozenset([("t", 0)])
 
     def __init__(self, configured):
         self.configured = configured
@@ -403,12 +406,22 @@ class Admin:
     def configs(self, resources, _keys):
         return {resource: values for resource, values in self.configured.items() if resource in resources}
 
+    def log_dirs(self, _broker):
+        return LogDirs(dict.fromkeys(self.held, 1), [], [])
+
+    def refresh(self):
+        pass
+
+    def denied(self, topics):
+        return {topic for topic in topics if topic == "hidden"}
+
 
 @pytest.fixture
 def throttles(monkeypatch):
     configured = {}
     monkeypatch.setattr(rolling_restart, "ClusterAdmin", lambda *_given: Admin(configured))
-    connections = SimpleNamespace(bootstrap=["b1:9092"], client=None, timeout=1)
+    client = SimpleNamespace(principal="User:migration tool")
+    connections = SimpleNamespace(bootstrap=["b1:9092"], client=client, timeout=1)
     monkeypatch.setattr(Module, "connections", connections, raising=False)
     monkeypatch.setattr(Module, "warn", lambda self, text: self.warned.append(text), raising=False)
     monkeypatch.setattr(Module, "warned", [], raising=False)
@@ -457,6 +470,35 @@ def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch)
     throttles.update({(4, ""): RATE, (2, "t"): REPLICAS})
     with pytest.raises(Failed, match="no node is stopped"):
         rolling_restart.require_no_throttles(module)
+
+
+@pytest.mark.parametrize("kind", ["restart_broker", "zk_migration", "zk"])
+def test_no_broker_is_stopped_where_the_login_may_not_describe_a_topic(throttles, monkeypatch, kind):
+    monkeypatch.setattr(Admin, "held", frozenset([("t", 0), ("hidden", 3), ("stray", 0)]))
+    facts = recorded.facts("reverting_migration_gone" if kind == "zk" else "zk")
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    module = Module(facts, kind, [], "planned")
+    module.nodes = facts["nodes"]
+    module.params.update(canary=None, concurrency=1, since=0, ready=[], planned=[], cluster_id="c")
+    module.known_min_isr = {"orders": 1}
+    if kind == "zk":
+        assert rolling_restart.planned(module)["plan"]["batches"]
+        assert ["may not describe 1 topics (hidden)" in text for text in module.warned] == [True]
+        return
+    with pytest.raises(Failed, match=r"no node is stopped: .* may not describe 1 topics \(hidden\)") as failed:
+        rolling_restart.planned(module)
+    assert "--allow-principal 'User:migration tool' --operation Describe --topic '*'" in str(failed.value)
+
+
+def test_a_broker_that_does_not_list_its_replicas_is_a_warning(throttles, monkeypatch):
+    def log_dirs(_self, _broker):
+        raise rolling_restart.WireError("b1:9092", "no answer")
+
+    monkeypatch.setattr(Admin, "log_dirs", log_dirs)
+    module = Module(recorded.facts("zk"), "restart_broker", [], "planned")
+    module.params["cluster_id"] = "c"
+    rolling_restart.require_topics_seen(module)
+    assert ["could not be read: b1:9092: no answer" in text for text in module.warned] == [True], module.warned
 
 
 def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throttles):

@@ -152,6 +152,7 @@ def patched(world: World, target: str) -> list[Any]:
         (features, "collect", lambda *_given: stubs.features(world)),
         (kafka_wire, "unregister_broker", lambda _address, broker, *_given: stubs.unregister(world, broker)),
         (reassigner, "read_throttled_configs", lambda _admin: ({}, [])),
+        (reassigner, "read_denied", lambda _admin: ([], [])),
         (paths, "check_connectivity", lambda _targets, _timeout: []),
         (paths, "find_answering", lambda _addresses, _timeout: []),
         (paths, "check_port", lambda _address: None),

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import feature_request, own_cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import Directory
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import oldest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.messages import messages
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.requests import (
@@ -48,7 +49,7 @@ _RETRIED_S = 30.0  # a controller that is elected anew
 _CHANGE_S = 60.0  # a controller's answer to a change
 _CHANGES = (apis.ALTER_REASSIGNMENTS, apis.INCREMENTAL_ALTER_CONFIGS, apis.ELECT_LEADERS)
 _MOST_RESOURCES = 1000  # of one request: a KRaft controller makes at most 10,000 records for one, here 4 a resource
-UNKNOWN_TOPIC = 3  # Errors.UNKNOWN_TOPIC_OR_PARTITION
+UNKNOWN_TOPIC, _TOPIC_DENIED = 3, 29  # Errors.UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED
 _DYNAMIC_TOPIC, _DYNAMIC_BROKER, _DYNAMIC_DEFAULT_BROKER = 1, 2, 3  # DescribeConfigsResponse.ConfigSource
 
 
@@ -57,12 +58,12 @@ class OtherCluster(ValueError):
 
 
 class LogDirs(NamedTuple):
-    """Bytes of a broker's replicas; of its directories that are online the usable ones and all, None where it does not
-    say them."""
+    """Bytes of a broker's replicas, its directories that are online, none where it does not say their space, and the
+    paths of those that are offline."""
 
     sizes: Dict[Partition, int]
-    free: int | None
-    total: int | None
+    directories: List[Directory]
+    offline: List[str]
 
 
 class ClusterAdmin:
@@ -261,10 +262,29 @@ class ClusterAdmin:
             for partition in topic["partitions"]
             if not partition["isFutureKey"]
         }
-        online = [directory for directory in answer["results"] if not directory["errorCode"]]
-        says = online and all(directory[key] >= 0 for directory in online for key in ("usableBytes", "totalBytes"))
-        free, total = (sum(directory[key] for directory in online) for key in ("usableBytes", "totalBytes"))
-        return LogDirs(sizes, free if says else None, total if says else None)
+        directories = [
+            Directory(
+                directory["usableBytes"],
+                directory["totalBytes"],
+                sum(partition["partitionSize"] for topic in directory["topics"] for partition in topic["partitions"]),
+            )
+            for directory in answer["results"]
+            if not directory["errorCode"]
+        ]
+        says = all(directory.free >= 0 and directory.total >= 0 for directory in directories)
+        offline = [directory["logDir"] for directory in answer["results"] if directory["errorCode"]]
+        return LogDirs(sizes, directories if says else [], offline)
+
+    def denied(self, topics: Iterable[str]) -> Set[str]:
+        """Return those of these topics that the principal may not describe. Metadata of all topics leaves them out, and
+        that of a named one says it (KafkaApis.handleTopicMetadataRequest)."""
+        address = self._any()
+        answer = self._send(address, broker_requests.metadata(sorted(topics)), broker_requests.LARGEST_METADATA)
+        try:
+            _head, found = broker_requests.read_metadata(answer)
+            return {topic["name"] for topic in found if topic["errorCode"] == _TOPIC_DENIED}
+        except MalformedAnswer as error:
+            raise ProtocolError(address, str(error)) from error
 
     def _by_broker(self, resources: Iterable[tuple]) -> Dict[HostPort, list]:
         """A broker answers for its own configs alone; any broker answers for topics."""

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin.cluster_admin import UNKNOWN_TOPIC, ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassignment
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import Space
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import Space, find_space
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_watch import Watch
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import (
     Partition,
@@ -379,25 +379,58 @@ def read_throttled_configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, s
     return found, unread
 
 
-def measure(
-    admin: ClusterAdmin, brokers: Iterable[int] | None = None
-) -> Tuple[Dict[Partition, int], Dict[int, Space], List[str]]:
-    """Return the bytes of the largest replica of each partition at these brokers, by default all that live; the space
-    of each broker that says it; and why some could not be read."""
-    sizes: Dict[Partition, int] = {}
-    space: Dict[int, Space] = {}
-    unread = []
+class Measured(NamedTuple):
+    """What brokers say of their log directories: the bytes of the largest replica of each partition, the space of each
+    broker that says it, the replicas that each has, and why some do not say all of it."""
+
+    sizes: Dict[Partition, int]
+    space: Dict[int, Space]
+    held: Dict[int, Set[Partition]]
+    unread: Dict[int, str]
+
+
+def measure(admin: ClusterAdmin, brokers: Iterable[int] | None = None) -> Measured:
+    """Return what these brokers say of their log directories, by default all that live."""
+    measured = Measured({}, {}, {}, {})
     for broker in sorted(admin.brokers if brokers is None else set(brokers) & set(admin.brokers)):
         try:
             found = admin.log_dirs(broker)
         except WireError as error:
-            unread.append(str(error))
+            measured.unread[broker] = str(error)
             continue
         for partition, size in found.sizes.items():
-            sizes[partition] = max(size, sizes.get(partition, 0))
-        if found.free is not None:
-            space[broker] = Space(found.free, found.total)
-    return sizes, space, unread
+            measured.sizes[partition] = max(size, measured.sizes.get(partition, 0))
+        measured.held[broker] = set(found.sizes)
+        space = find_space(found.directories)
+        if space is not None:
+            measured.space[broker] = space
+        if found.offline:
+            measured.unread[broker] = f"broker {broker} has directories that are offline: {format_names(found.offline)}"
+    return measured
+
+
+def find_unseen(
+    admin: ClusterAdmin, held: Mapping[int, Set[Partition]]
+) -> Tuple[Dict[int, Set[Partition]], Dict[int, Set[Partition]]]:
+    """Return the replicas of each broker that the metadata of all topics lacks: those of topics that the principal may
+    not describe, and those of partitions that do not exist. The metadata is read anew for topics that were just
+    created. Raises WireError."""
+    if any(held[broker] - admin.partitions.keys() for broker in held):
+        admin.refresh()
+    lacking = {broker: held[broker] - admin.partitions.keys() for broker in held}
+    topics = {topic for partitions in lacking.values() for topic, _number in partitions}
+    denied = admin.denied(topics) if topics else set()
+    hidden = {broker: {each for each in lacking[broker] if each[0] in denied} for broker in lacking}
+    return hidden, {broker: lacking[broker] - hidden[broker] for broker in lacking}
+
+
+def read_denied(admin: ClusterAdmin) -> Tuple[List[str], List[str]]:
+    """Return the topics with replicas on live brokers that the principal may not describe, and why some brokers do not
+    say which replicas they have. Raises WireError."""
+    measured = measure(admin)
+    denied, _strays = find_unseen(admin, measured.held)
+    topics = {topic for partitions in denied.values() for topic, _number in partitions}
+    return sorted(topics), [why for broker, why in measured.unread.items() if broker not in measured.held]
 
 
 def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any]]) -> Dict[str, Any]:

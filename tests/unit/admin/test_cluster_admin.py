@@ -24,7 +24,7 @@ TOPIC, BROKER = (admin_requests.TOPIC, "orders"), (admin_requests.BROKER, "1")
 @pytest.fixture
 def servers(monkeypatch):
     """Brokers by their addresses: {address: cluster id}, and what they got. The cluster's one advertises ADVERTISED."""
-    found = SimpleNamespace(ids={BOOTSTRAP: OWN, ADVERTISED: OTHER}, got=[])
+    found = SimpleNamespace(ids={BOOTSTRAP: OWN, ADVERTISED: OTHER}, got=[], topics=[], fields={})
 
     class Connection:
         def __init__(self, address, *_given):
@@ -47,7 +47,7 @@ def servers(monkeypatch):
                 "controllerId": 1,
                 "brokers": [{"nodeId": 1, "host": ADVERTISED.host, "port": ADVERTISED.port, "rack": None}],
             }
-            fields = head if request.api == apis.METADATA else {}
+            fields = {**head, "topics": found.topics} if request.api == apis.METADATA else found.fields
             answer = f"{request.api.name}Response"
             data = messages.encode(answer, request.api.newest, fields)
             return apis.Answer(request.api, request.api.newest, data)
@@ -107,3 +107,25 @@ def test_a_later_reading_asks_the_next_broker_and_never_takes_another_cluster(se
         admin.refresh()
     with pytest.raises(cluster_admin.OtherCluster, match="Nothing was changed"):
         cluster_admin.ClusterAdmin([BOOTSTRAP], Security(), 1, OWN)
+
+
+def test_a_topic_that_the_principal_may_not_describe_is_no_topic_that_does_not_exist(servers):
+    servers.ids[ADVERTISED] = OWN
+    admin = cluster_admin.ClusterAdmin([BOOTSTRAP], Security(), 1, OWN)
+    servers.topics = [{"name": name, "errorCode": code} for name, code in (("hidden", 29), ("gone", 3), ("orders", 0))]
+    assert admin.denied(["orders", "hidden", "gone"]) == {"hidden"}
+
+
+def test_log_directories_that_are_offline_are_named_and_have_no_space(servers):
+    servers.ids[ADVERTISED] = OWN
+    admin = cluster_admin.ClusterAdmin([BOOTSTRAP], Security(), 1, OWN)
+
+    def replica(number, size, is_future=False):
+        return {"partitionIndex": number, "partitionSize": size, "isFutureKey": is_future}
+
+    listed = [{"name": "orders", "partitions": [replica(0, 7), replica(1, 5, True)]}]
+    one = {"logDir": "/d1", "topics": listed, "totalBytes": 100, "usableBytes": 60}
+    servers.fields = {"results": [one, {"logDir": "/d2", "errorCode": 56, "totalBytes": -1, "usableBytes": -1}]}
+    assert admin.log_dirs(1) == ({("orders", 0): 7}, [(60, 100, 12)], ["/d2"])
+    servers.fields = {"results": [{**one, "totalBytes": -1, "usableBytes": -1}]}
+    assert admin.log_dirs(1) == ({("orders", 0): 7}, [], []), "before Kafka 3.3"

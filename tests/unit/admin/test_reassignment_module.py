@@ -15,6 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.settings.address
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.kafka_wire import KafkaError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.wire.socket_wire import Unreachable
 from ansible_collections.quorumshift.kafka.plugins.modules import partition_reassignment as module_of
+from ansible_collections.quorumshift.kafka.plugins.modules import partition_reassignment_info
 
 ADDRESS = HostPort("b1", 9092)
 LOST = Unreachable(ADDRESS, "closed", "the server closed the connection")
@@ -85,7 +86,7 @@ class Cluster:
         return {}
 
     def log_dirs(self, _broker, _partitions=None):
-        return LogDirs(dict.fromkeys(self.partitions, 100), self.free, self.free)
+        return LogDirs(dict.fromkeys(self.partitions, 100), [reassign_plan.Directory(self.free, self.free, 0)], [])
 
     def throttled(self):
         return {value for value in self.values.values() if value}
@@ -163,3 +164,91 @@ def test_throttles_of_the_interrupted_move_are_not_taken_from_what_is_still_to_b
     assert not result["done"]
     result, _warnings = move(tmp_path, cluster)
     assert result["throttle_bytes_s"] == 1000 and cluster.moving and "1000" in cluster.throttled()
+
+
+class Hiding(Cluster):
+    """A cluster with a topic that the principal may not describe, on brokers 1 and 3. `lost`: brokers that do not
+    answer; `comes`: a topic that is created after the first reading of the metadata; `late`: one that is deleted."""
+
+    def __init__(self, lost=(), hidden=("hidden", 0), offline=()):
+        super().__init__()
+        self.lost, self.hidden, self.offline, self.refreshed, self.asked = lost, hidden, offline, 0, []
+
+    def refresh(self):
+        self.refreshed += 1
+        self.partitions["new", 0] = {"replicas": [1, 3], "leader": 1, "isr": [1, 3]}
+
+    def log_dirs(self, broker, _partitions=None):
+        if broker in self.lost:
+            raise LOST
+        held = {partition for partition, found in self.partitions.items() if broker in found["replicas"]}
+        held |= {self.hidden} if broker in (1, 3) and self.hidden else set()
+        return LogDirs(dict.fromkeys(held, 100), [], list(self.offline))
+
+    def denied(self, topics):
+        self.asked.append(set(topics))
+        return {"hidden"} & set(topics)
+
+
+def plan(tmp_path, cluster, **options):
+    given = {"drain": [], "drain_racks": [], "add": None, "replication_factor": None, "cordon": [], "topics": []}
+    return partition_reassignment_info.collect(
+        {**given, "state_dir": str(tmp_path), **options}, cluster, CONNECTIONS, True
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        ({"drain": [3]}, ()),  # nothing else is on 3: it would count as empty
+        ({"drain": [1]}, ()),
+        ({"drain": [3], "topics": ["t", "hid*"]}, ()),
+        ({"drain": [3]}, (3,)),  # 3 does not say it, and 1 has a replica of the same partition
+        ({"drain": [9]}, ()),  # a dead broker
+        ({"replication_factor": 3, "topics": ["*"]}, ()),
+    ],
+)
+def test_no_plan_leaves_out_what_the_principal_may_not_describe(tmp_path, options, lost):
+    with pytest.raises(reassignment.ReassignmentError, match=r"topics that the principal may not describe") as refused:
+        if options.get("topics") == ["t", "hid*"]:
+            cluster = Hiding(lost)
+            cluster.partitions["hide", 0] = {"replicas": [1, 2], "leader": 1, "isr": [1, 2]}
+            plan(tmp_path, cluster, **options)
+        else:
+            plan(tmp_path, Hiding(lost), **options)
+    assert "hidden-0" in str(refused.value) and "--topic '*' --operation Describe" in str(refused.value)
+    assert "Nothing was changed" in str(refused.value) and str(refused.value).endswith("(QS-ADMIN-016)")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"drain": [2]}, {"drain": [3], "topics": ["t"]}, {"add": "3"}, {"replication_factor": 3, "topics": ["u"]}],
+)
+def test_a_plan_that_has_nothing_to_do_with_them_is_made(tmp_path, options):
+    assert plan(tmp_path, Hiding(), **options)["copies"]["warnings"] == []
+
+
+def test_a_topic_that_was_just_created_is_planned_and_none_is_asked_for(tmp_path):
+    cluster = Hiding(hidden=("new", 0))
+    found = plan(tmp_path, cluster, drain=[3])
+    assert found["plan"]["partitions"] == [{"topic": "new", "partition": 0, "replicas": [1, 2]}]
+    assert cluster.refreshed == 1 and cluster.asked == [] and found["copies"]["warnings"] == []
+
+
+def test_a_drain_names_strays_and_what_is_not_known(tmp_path):
+    found = plan(tmp_path, Hiding(hidden=("old", 7)), drain=[3], topics=["t"])
+    assert found["plan"]["partitions"] == []
+    assert found["copies"]["warnings"] == [
+        "broker 3 has directories of partitions that do not exist: old-7. Their topics are being deleted, or the "
+        "directories are strays. No plan moves them"
+    ]
+    unknown = "it is not known whether broker 3 has replicas of topics that the principal may not describe: "
+    found = plan(tmp_path, Hiding(lost=[3], hidden=None), drain=[3])
+    assert found["copies"]["warnings"] == [unknown + str(LOST)] and found["unmeasured"] == [str(LOST)]
+    found = plan(tmp_path, Hiding(hidden=None, offline=["/d2"]), drain=[3])
+    assert found["copies"]["warnings"] == [unknown + "broker 3 has directories that are offline: /d2"]
+    dead = Hiding(hidden=None)
+    dead.partitions["t", 0]["replicas"] = [9, 1]
+    found = plan(tmp_path, dead, drain=[9])
+    assert [each["topic"] for each in found["plan"]["partitions"]] == ["t"]
+    assert found["copies"]["warnings"] == [unknown.replace("broker 3", "broker 9") + "broker 9 is not alive"]

@@ -53,6 +53,7 @@ def run(monkeypatch):
     monkeypatch.setattr(probe_module.topics, "read_min_isr", lambda *_given: in_sync)
     monkeypatch.setattr(rolling_restart, "ClusterAdmin", lambda *_given: SimpleNamespace(in_flight=dict))
     monkeypatch.setattr(rolling_restart.reassigner, "read_throttled_configs", lambda _admin: ({}, []))
+    monkeypatch.setattr(rolling_restart.reassigner, "read_denied", lambda _admin: ([], []))
 
     def result_of(module, facts, **options):
         monkeypatch.setattr(probe_module.cluster, "collect", lambda *_given: asked(recorded.facts(facts)))

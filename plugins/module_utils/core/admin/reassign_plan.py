@@ -25,13 +25,50 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.sizes 
 Moves = Dict[Partition, List[int]]
 """The wanted replicas of each partition that a plan moves."""
 _LITTLE = 0.1  # of a broker's disks: less free is a warning
+_WRITTEN = 0.001  # of a disk: what may be written to it between a broker's readings of two directories
 
 
-class Space(NamedTuple):
-    """Bytes of a broker's log directories: usable, and in all."""
+class Directory(NamedTuple):
+    """Bytes of the file system of a log directory, usable and in all, and of the replicas in the directory."""
 
     free: int
     total: int
+    replicas: int
+
+
+class Space(NamedTuple):
+    """Bytes of a broker's file systems, usable and in all, and the usable ones of each where they are several."""
+
+    free: int
+    total: int
+    each: Tuple[int, ...] = ()
+
+    @property
+    def largest(self) -> int:
+        """The largest replica that fits: a replica is in one directory."""
+        return max(self.each, default=self.free)
+
+
+def find_space(directories: Iterable[Directory]) -> Space | None:
+    """Return the space of a broker's directories, None without any.
+
+    Brokers do not name file systems. Directories with the same total and about the same usable bytes count as one,
+    unless they hold more bytes together than are used.
+    """
+    systems: List[Directory] = []
+    for directory in sorted(directories, key=lambda each: each.free):
+        for place, system in enumerate(systems):
+            held = system.replicas + directory.replicas
+            alike = directory.total == system.total and directory.free - system.free <= directory.total * _WRITTEN
+            if alike and held <= system.total - system.free:
+                systems[place] = system._replace(replicas=held)
+                break
+        else:
+            systems.append(directory)
+    if not systems:
+        return None
+    free, total = (sum(getattr(system, name) for system in systems) for name in ("free", "total"))
+    return Space(free, total, tuple(system.free for system in systems))
 
 
 class Cluster(NamedTuple):
@@ -56,6 +93,7 @@ class _Load:
         self._replica, self._byte = 1 / max(1, replicas), 1 / size if size else 0.0
         self.of: Dict[int, float] = dict.fromkeys(cluster.racks, 0.0)
         self.room: Dict[int, int] = {broker: space.free for broker, space in cluster.space.items()}
+        self._largest = {broker: space.largest for broker, space in cluster.space.items()}
         for partition, listed in cluster.assignments.items():
             weight = self._weigh(partition)
             for broker in listed:
@@ -67,7 +105,8 @@ class _Load:
 
     def fits(self, broker: int, partition: Partition) -> bool:
         """Return whether a broker has room for a replica; yes where it does not say."""
-        return broker not in self.room or self._sizes.get(partition, 0) <= self.room[broker]
+        size = self._sizes.get(partition, 0)
+        return broker not in self.room or size <= min(self.room[broker], self._largest[broker])
 
     def put(self, broker: int, partition: Partition) -> None:
         """Count a replica that a broker gets."""
@@ -151,8 +190,8 @@ def select_topics(wanted: Sequence[str], assignments: Mapping[Partition, Sequenc
         found = {name} & topics or {topic for topic in topics if fnmatch.fnmatchcase(topic, name)}
         if not found:
             raise ReassignmentError(
-                f"no topic matches {name!r}. Correct the name: reassign_topics of the playbook, topics of the module "
-                "(QS-ADMIN-005)"
+                f"no topic matches {name!r}, or the principal may not describe it. Correct the name: reassign_topics "
+                "of the playbook, topics of the module (QS-ADMIN-005)"
             )
         chosen |= found
     return {partition: list(replicas) for partition, replicas in assignments.items() if partition[0] in chosen}
@@ -174,7 +213,12 @@ def find_leaving(brokers: Collection[int], racks: Collection[str], cluster: Clus
         raise ReassignmentError(
             f"no live broker is in rack {odd[0]!r}. Racks are {sorted(named)}. Correct the name (QS-ADMIN-005)"
         )
-    return set(brokers) | {broker for broker, rack in cluster.racks.items() if rack in racks}
+    return name_leaving(brokers, racks, cluster.racks)
+
+
+def name_leaving(brokers: Collection[int], racks: Collection[str], alive: Mapping[int, str | None]) -> Set[int]:
+    """Return these brokers and all live brokers of these racks."""
+    return set(brokers) | {broker for broker, rack in alive.items() if rack in racks}
 
 
 def drain(leaving: Collection[int], cluster: Cluster, selected: Mapping[Partition, Sequence[int]]) -> Moves:
@@ -303,15 +347,67 @@ def _no_target(
     full = [broker for broker in targets.brokers if broker not in replicas and not load.fits(broker, partition)]
     kept_out = f", {format_brokers(sorted(cluster.cordoned))} being cordoned" if cluster.cordoned else ""
     if full:
-        rooms = format_names([f"broker {broker}: {format_bytes(max(0, load.room[broker]))}" for broker in full])
+        rooms = format_names(
+            [
+                f"broker {broker}: {format_bytes(max(0, load.room[broker]))}{_each(cluster.space[broker])}"
+                for broker in full
+            ]
+        )
         return ReassignmentError(
-            f"{name} has {format_bytes(size)}, and no broker that may get it has that much free beside what it gets "
-            f"before ({rooms}{kept_out}). Free space, add a broker, or move fewer topics (QS-ADMIN-005)"
+            f"{name} has {format_bytes(size)}, and no broker that may get it has that much free in one directory, "
+            f"beside what it gets before ({rooms}{kept_out}). Free space, add a broker, or move fewer topics "
+            "(QS-ADMIN-005)"
         )
     return ReassignmentError(
         f"{name} has {len(replicas)} replicas, and {why} the cluster has {len(targets.brokers)} live brokers that may "
         f"get replicas{kept_out}. Add a broker, or lower the replicas first (QS-ADMIN-005)"
     )
+
+
+def _each(space: Space) -> str:
+    """Return the usable bytes of each file system in words, '' for one."""
+    return f" ({' + '.join(map(format_bytes, space.each))} free before)" if len(space.each) > 1 else ""
+
+
+# --- what a plan cannot see -------------------------------------------------------------------------------
+
+
+def require_seen(
+    denied: Mapping[int, Collection[Partition]], of: Collection[int] | None, topics: Sequence[str], grant: str
+) -> None:
+    """Raise ReassignmentError where a plan of these topics leaves out replicas whose topics the principal may not
+    describe. `denied`: such replicas by broker; `of`: the brokers that count, None for all; `grant`: what to do."""
+    for broker, held in sorted(denied.items()):
+        listed = [format_partition(each) for each in sorted(held) if _is_meant(each[0], topics)]
+        if listed and (of is None or broker in of):
+            raise ReassignmentError(
+                f"broker {broker} has replicas of topics that the principal may not describe, so no plan can move "
+                f"them: {format_names(listed)}. Nothing was changed. {grant} (QS-ADMIN-016)"
+            )
+
+
+def _is_meant(topic: str, wanted: Sequence[str]) -> bool:
+    return not wanted or any(topic == name or fnmatch.fnmatchcase(topic, name) for name in wanted)
+
+
+def warn_of_leaving(
+    leaving: Collection[int], strays: Mapping[int, Collection[Partition]], unread: Mapping[int, str]
+) -> List[str]:
+    """Return what the plan of a drain does not know of the brokers that it empties, in words. `unread`: why a broker
+    does not say which replicas it has, or not all."""
+    found = [
+        f"it is not known whether broker {broker} has replicas of topics that the principal may not describe: "
+        f"{unread[broker]}"
+        for broker in sorted(leaving)
+        if broker in unread
+    ]
+    return found + [
+        f"broker {broker} has directories of partitions that do not exist: "
+        f"{format_names(list(map(format_partition, sorted(strays[broker]))))}. Their topics are being deleted, or the "
+        "directories are strays. No plan moves them"
+        for broker in sorted(leaving)
+        if strays.get(broker)
+    ]
 
 
 # --- what a plan costs -------------------------------------------------------------------------------------
@@ -360,9 +456,19 @@ def require_space(moves: Mapping[Partition, Sequence[int]], cluster: Cluster) ->
         if row["free"] is not None and row["bytes"] is not None and row["bytes"] > row["free"]:
             raise ReassignmentError(
                 f"broker {row['broker']} would get {format_bytes(row['bytes'])} in {row['replicas']} replicas, and has "
-                f"{format_bytes(row['free'])} free. Free space, or choose other brokers. Nothing was changed "
-                "(QS-ADMIN-005)"
+                f"{format_bytes(row['free'])} free{_each(cluster.space[row['broker']])}. Free space, or choose other "
+                "brokers. Nothing was changed (QS-ADMIN-005)"
             )
+    for partition, replicas in sorted(moves.items()):
+        size = cluster.sizes.get(partition, 0)
+        for broker in set(replicas) - set(cluster.assignments.get(partition, ())):
+            space = cluster.space.get(broker)
+            if space and size > space.largest:
+                raise ReassignmentError(
+                    f"{format_partition(partition)} has {format_bytes(size)}, and no directory of broker {broker} has "
+                    f"that much free: {format_bytes(space.free)}{_each(space)}. Free space, or choose another broker. "
+                    "Nothing was changed (QS-ADMIN-005)"
+                )
 
 
 def rack_load(assignments: Mapping[Partition, Sequence[int]], racks: Mapping[int, str | None]) -> Dict[str, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import format_names as _few
@@ -429,11 +430,20 @@ def explain_denied(bootstrap: str) -> str:
     """Return the command that grants what reassignments with throttles need (Kafka's KafkaApis and ControllerApis)."""
     start = f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
     return (
-        "The principal needs Describe and Alter on the cluster, and for throttles DescribeConfigs and AlterConfigs on "
-        f"the cluster and the topics. Grant them, as a principal that may: {start}User:PRINCIPAL --cluster --operation "
+        "The principal needs Describe and Alter on the cluster, Describe on the topics, and for throttles "
+        "DescribeConfigs and AlterConfigs on both. Grant them, as a principal that may: "
+        f"{start}User:PRINCIPAL --cluster --operation "
         "Describe --operation Alter --operation DescribeConfigs --operation AlterConfigs; "
         f"{start}User:PRINCIPAL --topic '*' --operation Describe --operation DescribeConfigs --operation AlterConfigs "
         "(QS-ADMIN-016)"
+    )
+
+
+def grant_describe(principal: str | None, bootstrap: str) -> str:
+    """Return the command with which a principal may describe every topic."""
+    return (
+        f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
+        f"{shlex.quote(principal or 'User:PRINCIPAL')} --operation Describe --topic '*'"
     )
 
 

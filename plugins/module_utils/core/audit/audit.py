@@ -184,10 +184,11 @@ def not_known(facts: Facts, target: str) -> Iterable[Finding]:
         )
     if facts.in_zookeeper_mode is None:
         yield Finding("no broker says whether the cluster is in ZooKeeper mode", "start the brokers, and audit again")
-    if facts.topics is None:
+    if facts.topics is None or facts.topics_error:
         yield Finding(
             f"the configs of topics could not be read: {facts.topics_error}",
-            "give quorumshift_client the operation DescribeConfigs on all topics, and audit again",
+            "give quorumshift_client the operations Describe and DescribeConfigs on all topics, and Describe on the "
+            "cluster, and audit again",
         )
     for brokers, why in grouped({f"broker {name}": why for name, why in facts.unread_brokers.items()}):
         yield Finding(

@@ -9,7 +9,12 @@ import random
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassign_plan
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import Cluster, Space
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassign_plan import (
+    Cluster,
+    Directory,
+    Space,
+    find_space,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin.reassignment import ReassignmentError
 
 T0, T1, T2 = ("t", 0), ("t", 1), ("t", 2)
@@ -68,6 +73,44 @@ def test_a_full_broker_gets_nothing_and_a_full_cluster_is_refused():
     with pytest.raises(ReassignmentError, match=r"t-1 has 600 bytes, .* \(broker 2: 1 bytes, broker 3: 99 bytes\)"):
         drain([1], assignments, racks, sizes=sizes, space={2: Space(1, 9999), 3: Space(699, 9999)})
     assert drain([1], assignments, racks, sizes=sizes) != {}, "a broker that does not say it is no obstacle"
+
+
+def test_a_replica_must_fit_one_directory():
+    assignments, sizes = {T0: [1]}, {T0: 600}
+    split = Space(1000, 4000, (500, 500))
+    with pytest.raises(
+        ReassignmentError, match=r"in one directory, .*\(broker 2: 1000 bytes \(500 bytes \+ 500 bytes fre"
+    ):
+        drain([1], assignments, {1: None, 2: None}, sizes=sizes, space={2: split})
+    cluster = Cluster(assignments, {1: None, 2: None}, sizes=sizes, space={2: split})
+    with pytest.raises(
+        ReassignmentError, match=r"t-0 has 600 bytes, and no directory of broker 2 has that much free: 1"
+    ):
+        reassign_plan.require_space({T0: [2]}, cluster)
+    assert drain([1], assignments, {1: None, 2: None}, sizes=sizes, space={2: Space(1000, 4000, (400, 600))})
+
+
+@pytest.mark.parametrize(
+    ("directories", "space"),
+    [
+        ([], None),
+        ([Directory(70, 100, 10)], Space(70, 100, (70,))),
+        ([Directory(70_000, 100_000, 9), Directory(70_000, 100_000, 9)], Space(70_000, 100_000, (70_000,))),
+        # on a busy broker the second reading sees more written, or less after a deletion
+        ([Directory(70_050, 100_000, 9), Directory(70_000, 100_000, 9)], Space(70_000, 100_000, (70_000,))),
+        ([Directory(70_200, 100_000, 9), Directory(70_000, 100_000, 9)], Space(140_200, 200_000, (70_000, 70_200))),
+        ([Directory(70_000, 100_000, 9), Directory(70_000, 200_000, 9)], Space(140_000, 300_000, (70_000, 70_000))),
+        # 30,000 bytes are used, and they hold more: these are two disks
+        (
+            [Directory(70_000, 100_000, 20_000), Directory(70_000, 100_000, 20_000)],
+            Space(140_000, 200_000, (70_000, 70_000)),
+        ),
+        # two disks with two directories each, all alike
+        ([Directory(70_000, 100_000, 15_000)] * 4, Space(140_000, 200_000, (70_000, 70_000))),
+    ],
+)
+def test_directories_of_one_file_system_count_once(directories, space):
+    assert find_space(directories) == space
 
 
 def test_a_plan_of_a_file_must_fit_too():

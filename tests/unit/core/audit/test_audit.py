@@ -116,6 +116,7 @@ PLANTED = [
         with_host(situation(), "b1", broker_read(process={**node_read("broker")["process"], "java": None})),
     ),
     ("not_known", "the configs of topics could not be read: denied", situation(topics=None, topics_error="denied")),
+    ("not_known", "the configs of topics could not be read: denied", situation(topics_error="denied")),
     ("not_known", "of broker 2 could not be read: denied", situation(unread_brokers={"2": "denied"})),
     ("not_known", "the features could not be read: timed out", situation(features=None, features_error="timed out")),
     ("not_known", "no broker says", situation(in_zookeeper_mode=None)),
