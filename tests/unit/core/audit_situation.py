@@ -14,7 +14,7 @@ DAY_S = 86400.0
 
 
 def situation(**changes: Any) -> Facts:
-    """Return the facts with other fields."""
+    """Return the facts with other fields; of `dynamic`, with these configs beside those of the brokers."""
     nodes = {
         **{f"b{number}": _node("broker", number, {"log.segment.bytes": "1073741824"}) for number in (1, 2, 3)},
         "c1": _node("controller", 101, {"process.roles": "controller"}),
@@ -31,7 +31,7 @@ def situation(**changes: Any) -> Facts:
         False,
         features,
         {},
-        {},
+        {**{str(number): {} for number in (1, 2, 3)}, **changes.pop("dynamic", {})},
         {},
         "b1:9092",
         DAY_S,
@@ -41,7 +41,8 @@ def situation(**changes: Any) -> Facts:
 def node_read(role: str, **process: Any) -> dict[str, Any]:
     """Return what upgrade_read returns of a node, with other fields of its process."""
     running = {"pid": 7, "java": "17.0.15", "version": "3.9.2", "options": {}, **process}
-    return {"role": role, "process": running, "log4j": None, "mirror_makers": [], "formatted_by_newer": False}
+    log4j = {"path": "/etc/kafka/log4j2.yaml", "version": 2, "appenders": [], "why": ""}
+    return {"role": role, "process": running, "log4j": log4j, "mirror_makers": [], "formatted_by_newer": False}
 
 
 def broker_read(**more: Any) -> dict[str, Any]:

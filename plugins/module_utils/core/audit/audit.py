@@ -21,25 +21,19 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit impor
     settings,
     storage,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import (
-    Facts,
-    grouped,
-    names,
-    process_of,
-    version_of,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import Facts, grouped, version_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.needs import lacking
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import run_check
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import accepted as accepted_values
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.releases import releases
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
-from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 
 _ARTIFACTS = "upgrade_audit.json of the run directory, which holds no secret"
 
 
 class Check(NamedTuple):
     """`id`: of its findings, as messages have it; `severity`: `blocks` or `warns`, the highest of its findings;
-    `source`: the code or document it relies on; `acceptable`: whether an operator may accept a finding that blocks."""
+    `source`: the code or document it relies on; `needs`: the facts of core.audit.needs without which no finding says
+    nothing; `acceptable`: whether an operator may accept a finding that blocks."""
 
     id: str
     name: str
@@ -47,6 +41,7 @@ class Check(NamedTuple):
     severity: str
     source: str
     find: Callable[[Facts, str], Iterable[Finding]]
+    needs: tuple[str, ...]
     acceptable: bool = False
 
 
@@ -102,123 +97,49 @@ def check_accepted(accepted: Mapping[str, str]) -> list[str]:
 
 def ids_with_facts(facts: Facts, target: str) -> list[str]:
     """Return the ids of the checks that had all facts of their subject: of these alone, no finding is a good answer."""
-    hosts = [facts.hosts.get(host) or {} for host in _audited(facts)]
-    processes_seen = all(host.get("process") for host in hosts)
-    files_read = all((node.get("file") or {}).get("properties") for node in _audited(facts).values())
-    formats_read = not any((host.get("formats") or {}).get("why") for host in hosts)
-    has_facts = {
-        **dict.fromkeys(("values", "classes", "keys"), files_read),
-        **dict.fromkeys(("allowed_urls", "log4j", "mirror_maker"), processes_seen),
-        "java": processes_seen and all(host["process"].get("java") for host in hosts),
-        **dict.fromkeys(("formats", "formatted"), processes_seen and formats_read),
-        **dict.fromkeys(("topic_values", "topic_keys"), facts.topics is not None),
-        "dynamic": not facts.unread_brokers and facts.topics is not None,
-        **dict.fromkeys(("levels", "min_isr", "kraft_version", "registered"), facts.features is not None),
-        "zookeeper": facts.in_zookeeper_mode is not None,
-        "clients": not any(clients.unknown(facts, target)),
-    }
-    return [check.id for check in CHECKS if has_facts.get(check.name, True)]
-
-
-def _audited(facts: Facts) -> dict[str, NodeFacts]:
-    """Return the nodes that are audited. In ZooKeeper mode no upgrade restarts controllers, and they need not run."""
-    return {
-        host: node
-        for host, node in facts.nodes.items()
-        if not (facts.in_zookeeper_mode and host in facts.controllers and not process_of(facts, host))
-    }
+    lacks = lacking(facts, target)
+    return [check.id for check in CHECKS if not any(lacks[need].hosts for need in check.needs)]
 
 
 def not_known(facts: Facts, target: str) -> Iterable[Finding]:
     """Yield what could not be read, and so is no evidence that nothing stops the release."""
-    del target
-    nodes = _audited(facts)
-    missing = {
-        host: str(read.get("why") or "the host was not read")
-        for host in nodes
-        for read in [facts.hosts.get(host) or {}]
-        if "process" not in read
-    }
-    for hosts, why in grouped(missing):
-        yield Finding(f"{hosts} was not read: {why}", "make it reachable, and audit again")
-    down = {host: True for host in nodes if host not in missing and not facts.hosts[host]["process"]}
-    for hosts, _true in grouped(down):
-        yield Finding(
-            f"no Kafka runs on {hosts}, so its Java and its options are not known",
-            "start it, and audit again",
-            warns=True,
-        )
-    silent = {
-        host: True
-        for host in nodes
-        if host not in missing and host not in down and not facts.hosts[host]["process"].get("java")
-    }
-    for hosts, _true in grouped(silent):
-        yield Finding(
-            f"the Java of {hosts} could not be seen",
-            "become root there: it is in the file release of its directory",
-        )
-    unread = {
-        host: str((node.get("file") or {}).get("error") or "it does not exist")
-        for host, node in nodes.items()
-        if not (node.get("file") or {}).get("properties")
-    }
-    for hosts, why in grouped(unread):
-        yield Finding(f"the properties file of {hosts} was not read: {why}", "correct its path or its rights")
-    variables = {
-        host: tuple(sorted(unresolved))
-        for host, node in nodes.items()
-        for unresolved in [
-            [
-                variable["key"]
-                for variable in (node.get("file") or {}).get("variables") or []
-                if variable["why"] and variable["key"] in accepted_values.BROKER_RULES
-            ]
-        ]
-        if unresolved
-    }
-    for hosts, keys in grouped(variables):
-        yield Finding(
-            f"the values of {names(keys)} on {hosts} are variables that could not be resolved",
-            "compare them with what the release accepts, or write the values into the file",
-        )
-    if facts.in_zookeeper_mode is None:
-        yield Finding("no broker says whether the cluster is in ZooKeeper mode", "start the brokers, and audit again")
-    if facts.topics is None or facts.topics_error:
-        yield Finding(
-            f"the configs of topics could not be read: {facts.topics_error}",
-            "give quorumshift_client the operations Describe and DescribeConfigs on all topics, and Describe on the "
-            "cluster, and audit again",
-        )
-    for brokers, why in grouped({f"broker {name}": why for name, why in facts.unread_brokers.items()}):
-        yield Finding(
-            f"the dynamic configs of {brokers} could not be read: {why}",
-            "start these brokers, or give quorumshift_client the operation DescribeConfigs on the cluster, and audit "
-            "again",
-        )
-    if facts.features is None:
-        yield Finding(f"the features could not be read: {facts.features_error}", "start the nodes, and audit again")
-    partly = {
-        host: str(found["why"])
-        for host, read in facts.hosts.items()
-        for found in [(read or {}).get("formats") or {}]
-        if found.get("why")
-    }
-    for hosts, why in grouped(partly):
-        yield Finding(
-            f"not every replica of {hosts} was read for its message format: {why}",
-            "nothing: what was not read may have messages of an old format",
-            warns=True,
-        )
+    lacks = lacking(facts, target)
+    for lack in lacks.values():
+        named = {host for fact in lack.after for host in lacks[fact].hosts}
+        if lack.say is not None:
+            for hosts, why in grouped({host: why for host, why in lack.hosts.items() if host not in named}):
+                yield lack.say(hosts, why)
 
 
 CHECKS = (
     Check(
-        "QS-AUDIT-002", "zookeeper", "ZooKeeper mode", "blocks", "KIP-833, kafka.zk.KafkaZkClient", settings.zookeeper
+        "QS-AUDIT-002",
+        "zookeeper",
+        "ZooKeeper mode",
+        "blocks",
+        "KIP-833, kafka.zk.KafkaZkClient",
+        settings.zookeeper,
+        ("mode",),
     ),
-    Check("QS-AUDIT-003", "values", "Values in properties files", "blocks", "KafkaConfig.configDef", settings.values),
-    Check("QS-AUDIT-004", "classes", "Classes in properties files", "blocks", "Kafka's own jars", settings.classes),
-    Check("QS-AUDIT-005", "java", "Java", "blocks", "KIP-1013, kafka.Kafka's class file", processes.java),
+    Check(
+        "QS-AUDIT-003",
+        "values",
+        "Values in properties files",
+        "blocks",
+        "KafkaConfig.configDef",
+        settings.values,
+        ("files", "variables"),
+    ),
+    Check(
+        "QS-AUDIT-004",
+        "classes",
+        "Classes in properties files",
+        "blocks",
+        "Kafka's own jars",
+        settings.classes,
+        ("files", "variables"),
+    ),
+    Check("QS-AUDIT-005", "java", "Java", "blocks", "KIP-1013, kafka.Kafka's class file", processes.java, ("java",)),
     Check(
         "QS-AUDIT-006",
         "allowed_urls",
@@ -226,6 +147,7 @@ CHECKS = (
         "blocks",
         "ConfigurationUtils.validateUrl",
         processes.allowed_urls,
+        ("files", "variables", "options"),
     ),
     Check(
         "QS-AUDIT-007",
@@ -234,6 +156,7 @@ CHECKS = (
         "blocks",
         "LogConfig, LogManager.fetchTopicConfigOverrides",
         settings.topic_values,
+        ("topics",),
     ),
     Check(
         "QS-AUDIT-008",
@@ -242,6 +165,7 @@ CHECKS = (
         "blocks",
         "FeatureControlManager.replay, KIP-584",
         quorum.finalized_levels,
+        ("features", "mode", "version"),
     ),
     Check(
         "QS-AUDIT-009",
@@ -250,6 +174,7 @@ CHECKS = (
         "blocks",
         "KIP-896, ApiKeys.oldestVersion",
         clients.old,
+        ("clients",),
         acceptable=True,
     ),
     Check(
@@ -259,10 +184,18 @@ CHECKS = (
         "blocks",
         "RequestMetrics.deprecatedRequestRate, KIP-511",
         clients.unknown,
+        (),
         acceptable=True,
     ),
     Check(
-        "QS-AUDIT-011", "not_known", "What is not known", "blocks", "facts of every node", not_known, acceptable=True
+        "QS-AUDIT-011",
+        "not_known",
+        "What is not known",
+        "blocks",
+        "facts of every node",
+        not_known,
+        (),
+        acceptable=True,
     ),
     Check(
         "QS-AUDIT-012",
@@ -271,11 +204,26 @@ CHECKS = (
         "blocks",
         "Kafka's documentation, Upgrading",
         quorum.builds,
+        ("version",),
         acceptable=True,
     ),
-    Check("QS-AUDIT-013", "keys", "Keys in properties files", "warns", "KafkaConfig.configNames", settings.keys),
     Check(
-        "QS-AUDIT-014", "topic_keys", "Keys of topics' configs", "warns", "LogConfig.configNames", settings.topic_keys
+        "QS-AUDIT-013",
+        "keys",
+        "Keys in properties files",
+        "warns",
+        "KafkaConfig.configNames",
+        settings.keys,
+        ("files",),
+    ),
+    Check(
+        "QS-AUDIT-014",
+        "topic_keys",
+        "Keys of topics' configs",
+        "warns",
+        "LogConfig.configNames",
+        settings.topic_keys,
+        ("topics",),
     ),
     Check(
         "QS-AUDIT-015",
@@ -284,10 +232,13 @@ CHECKS = (
         "warns",
         "DynamicBrokerConfig, KIP-226",
         settings.dynamic,
+        ("dynamic",),
     ),
-    Check("QS-AUDIT-016", "log4j", "Log4j", "warns", "KIP-653, kafka-run-class.sh", processes.log4j),
-    Check("QS-AUDIT-017", "formats", "Message formats", "warns", "KIP-724", storage.formats),
-    Check("QS-AUDIT-018", "mirror_maker", "MirrorMaker 1", "warns", "KIP-720", processes.mirror_maker),
+    Check("QS-AUDIT-016", "log4j", "Log4j", "warns", "KIP-653, kafka-run-class.sh", processes.log4j, ("log4j",)),
+    Check("QS-AUDIT-017", "formats", "Message formats", "warns", "KIP-724", storage.formats, ("formats",)),
+    Check(
+        "QS-AUDIT-018", "mirror_maker", "MirrorMaker 1", "warns", "KIP-720", processes.mirror_maker, ("mirror_makers",)
+    ),
     Check(
         "QS-AUDIT-019",
         "min_isr",
@@ -295,6 +246,7 @@ CHECKS = (
         "warns",
         "KIP-966, ConfigurationControlManager",
         quorum.eligible_leader_replicas,
+        ("features", "mode", "files", "variables", "dynamic"),
     ),
     Check(
         "QS-AUDIT-020",
@@ -303,6 +255,7 @@ CHECKS = (
         "warns",
         "KIP-853, KAFKA-21426",
         quorum.kraft_version,
+        ("features", "mode", "files"),
     ),
     Check(
         "QS-AUDIT-021",
@@ -311,6 +264,7 @@ CHECKS = (
         "warns",
         "KIP-919, FeatureControlManager",
         quorum.registered,
+        ("features", "mode"),
     ),
     Check(
         "QS-AUDIT-022",
@@ -319,6 +273,7 @@ CHECKS = (
         "warns",
         "kafka.tools.StorageTool, Formatter",
         storage.formatted,
+        ("formatted_by_newer", "version"),
     ),
 )
 TITLE = {check.id: check.title for check in CHECKS}

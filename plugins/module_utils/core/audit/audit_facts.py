@@ -20,10 +20,10 @@ class Facts(NamedTuple):
 
     `nodes`: cluster.cluster.collect; `hosts`: {host: what the module upgrade_read returned, {} if it did not};
     `in_zookeeper_mode`: None if no broker said; `features`: admin.features.collect, None if `features_error` says why;
-    `topics`: {topic: {setting: value}} of settings that the releases treat differently, None or not all of them if
-    `topics_error` says why; `dynamic`: {broker id as text, or '' for all: such settings}, `unread_brokers`: {id: why};
-    `loggers`: {host: level of kafka.request.logger}; `bootstrap`: for commands; `window_s`: for how long clients must
-    have been counted.
+    `topics`: {topic: {setting: value}} of settings that the releases treat differently, None or not all of them
+    if `topics_error` says why; `dynamic`: {id as text of each broker that was read, or '' for all: such settings},
+    `unread_brokers`: {id: why}; `loggers`: {host: level of kafka.request.logger}; `bootstrap`: for commands;
+    `window_s`: for how long clients must have been counted.
     """
 
     nodes: Mapping[str, NodeFacts]

@@ -97,7 +97,18 @@ def old(facts: Facts, target: str) -> Iterable[Finding]:
 
 
 def unknown(facts: Facts, target: str) -> Iterable[Finding]:
-    """Yield the brokers of which it is not known whether they have clients that the release does not answer.
+    """Yield the brokers of which it is not known whether they have clients that the release does not answer."""
+    for hosts, why in grouped(find_unknown(facts, target)):
+        yield Finding(
+            f"whether clients of {hosts} send requests that Kafka does not answer any more is not known: {why}",
+            "start these brokers with JMX_PORT set for some days, for the audit to read what they count, and audit "
+            "again. "
+            f"To log them with addresses: {_to_log(facts, hosts.split(', '))}",
+        )
+
+
+def find_unknown(facts: Facts, target: str) -> dict[str, str]:
+    """Return {broker's host: why its clients are not known}.
 
     A broker that does not run has none. Once a broker runs a release that answers them as little, as half-way in an
     upgrade, they have met it already.
@@ -106,15 +117,8 @@ def unknown(facts: Facts, target: str) -> Iterable[Finding]:
     wait = {host for host, version in running.items() if not version or _refuses_more(target, version)}
     unread = {host for host in facts.brokers if "process" not in (facts.hosts.get(host) or {})}
     if running and len(wait) < len(running):
-        return
-    found = {host: why for host in sorted(wait | unread) for why in [explain_unknown(facts, host)] if why}
-    for hosts, why in grouped(found):
-        yield Finding(
-            f"whether clients of {hosts} send requests that Kafka does not answer any more is not known: {why}",
-            "start these brokers with JMX_PORT set for some days, for the audit to read what they count, and audit "
-            "again. "
-            f"To log them with addresses: {_to_log(facts, hosts.split(', '))}",
-        )
+        return {}
+    return {host: why for host in sorted(wait | unread) for why in [explain_unknown(facts, host)] if why}
 
 
 def explain_unknown(facts: Facts, host: str) -> str:
@@ -124,12 +128,15 @@ def explain_unknown(facts: Facts, host: str) -> str:
     if release is not None and release < FIRST_THAT_COUNTS:
         return f"Kafka {releases.format_release(release)} does not count them, 3.7 and later do"
     metrics = read.get("metrics") or {"why": "the host was not read"}
+    if metrics.get("deprecated") is None or metrics.get("uptime_s") is None:
+        metrics = {"why": metrics.get("why") or "its counters were not read"}
     if not metrics.get("why"):
         if metrics["uptime_s"] < facts.window_s:
             return f"it counts them for {_span(metrics['uptime_s'])} only, and {_span(facts.window_s)} are wanted"
         return ""
     requests = read.get("requests") or {}
-    if facts.window_s == 0 and requests.get("files") and (facts.loggers.get(host) or "") in LOGGED_LEVELS:
+    is_logged = requests.get("files") and not requests.get("why")
+    if facts.window_s == 0 and is_logged and (facts.loggers.get(host) or "") in LOGGED_LEVELS:
         return ""
     return str(metrics["why"])
 

@@ -9,8 +9,11 @@ from typing import Iterable
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.migration import phase, zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.check_facts import Facts, logs_of
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.inventory import missing_directories
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.preflight.inventory import (
+    missing_directories,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.text.advice import Finding
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.settings import config_values
 
 MIB = 1 << 20
@@ -41,7 +44,12 @@ def space(facts: Facts) -> Iterable[Finding]:
     }
     for host, node in sorted(facts.cluster["nodes"].items()):
         for what, disk in (node.get("space") or {}).items():
+            if not disk and what == "log_dir" and not _is_named(node):
+                continue  # see `reached`
             if not disk:
+                yield Finding(
+                    f"the free space of {host} for {holds[what]} is not known", "check it with `df -h`", warns=True
+                )
                 continue
             where, free = f"{host}: {disk['path']}, for {holds[what]},", disk["free_bytes"]
             if disk["read_only"]:
@@ -57,6 +65,12 @@ def space(facts: Facts) -> Iterable[Finding]:
                     f"free space on {host}: a controller stops when its disk is full",
                     warns=True,
                 )
+
+
+def _is_named(node: NodeFacts) -> bool:
+    """Return whether a node's log directory is known: by its file, or of a controller without one by the inventory."""
+    file = node.get("file") or {}
+    return not file.get("error") and bool(file.get("exists") or node["role"] == "controller")
 
 
 def zookeeper_space(facts: Facts) -> Iterable[Finding]:

@@ -26,8 +26,9 @@ _TOPICS_AT_ONCE, _BROKERS_AT_ONCE = 500, 32
 
 
 class Configs(NamedTuple):
-    """`topics`: {topic: {setting: value}} of its own settings, None where `topics_error` says why; `brokers`: {broker
-    id as text, '' for all: {setting: value}}; `unread`: {id: why}; `loggers`: {id: level of kafka.request.logger}."""
+    """`topics`: {topic: {setting: value}} of its own settings, None where `topics_error` says why; `brokers`: {id as
+    text of each broker that was read, '' for all: {setting: value}}; `unread`: {id: why}; `loggers`: {id: level of
+    kafka.request.logger}."""
 
     topics: Mapping[str, Mapping[str, str]] | None
     topics_error: str
@@ -65,7 +66,7 @@ def read(
         of_topics, error = _read_topics(list(brokers.values()), sorted(topics), sorted(topic_keys), client, timeout), ""
     except WireError as failed:
         of_topics, error = None, str(failed)
-    return Configs(of_topics, error, {name: given for name, given in found.items() if given}, unread, loggers)
+    return Configs(of_topics, error, found, unread, loggers)
 
 
 def _read_broker(

@@ -171,13 +171,26 @@ def read_formats(log_dirs: Iterable[str], seconds: float = _SECONDS) -> Dict[str
     return {"read": read, "partitions": partitions, "old": old, "named": named[:_MOST_NAMED], "why": why}
 
 
-def is_formatted_by_newer(directory: str) -> bool:
+def is_formatted_by_newer(directory: str) -> bool | None:
     """Return whether kafka-storage of 4.4 or later formatted a directory of the metadata log: it writes the bootstrap
-    records into the first checkpoint there, and earlier ones into bootstrap.checkpoint above it."""
+    records into the first checkpoint there, and earlier ones into bootstrap.checkpoint above it. None if that cannot be
+    seen."""
     if not directory:
-        return False
+        return None
     first = os.path.join(directory, f"{0:020d}-{0:010d}.checkpoint")
-    return os.path.exists(first) and not os.path.exists(os.path.join(os.path.dirname(directory), _BOOTSTRAP))
+    try:
+        return _exists(first) and not _exists(os.path.join(os.path.dirname(directory), _BOOTSTRAP))
+    except OSError:
+        return None
+
+
+def _exists(path: str) -> bool:
+    """Return whether a file exists. Raises OSError where that cannot be seen."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _is_replica(name: str) -> bool:

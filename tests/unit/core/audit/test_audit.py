@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import audit, clients, quorum
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit import audit, clients, needs, quorum
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.audit.audit_facts import Facts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.status import audit_screen
 
 from tests.unit.core.audit_situation import broker_read, node_read, situation, with_file, with_host
@@ -117,7 +120,7 @@ PLANTED = [
     ),
     ("not_known", "the configs of topics could not be read: denied", situation(topics=None, topics_error="denied")),
     ("not_known", "the configs of topics could not be read: denied", situation(topics_error="denied")),
-    ("not_known", "of broker 2 could not be read: denied", situation(unread_brokers={"2": "denied"})),
+    ("not_known", "of b2 could not be read: denied", situation(unread_brokers={"2": "denied"})),
     ("not_known", "the features could not be read: timed out", situation(features=None, features_error="timed out")),
     ("not_known", "no broker says", situation(in_zookeeper_mode=None)),
     (
@@ -384,28 +387,163 @@ def test_the_screen_shows_clients_and_no_audit_on_the_way_down():
     assert "10.0.0.19: 19" in text and "and 9 more" in text and "unknown : 3" in text
 
 
-UNKNOWN = [
-    (with_host(situation(), "b2", broker_read(**node_read("broker", java=None))), {"java"}),
-    (
-        with_host(situation(), "b2", {"why": "unreachable"}),
-        {"java", "allowed_urls", "log4j", "mirror_maker", "formats", "formatted", "clients"},
-    ),
-    (situation(topics=None, topics_error="denied"), {"topic_values", "topic_keys", "dynamic"}),
-    (situation(unread_brokers={"2": "denied"}), {"dynamic"}),
-    (situation(features=None, features_error="no answer"), {"levels", "min_isr", "kraft_version", "registered"}),
-    (situation(in_zookeeper_mode=None), {"zookeeper"}),
-    (with_host(situation(), "b1", broker_read(metrics={"why": "its JVM has no JMX port (JMX_PORT)"})), {"clients"}),
-]
+def of_host(key, otherwise, **why):
+    """Return the facts in which b2 does not give one of its own, each with the reason that is said."""
+    read = broker_read()
+    return [
+        (with_host(situation(), "b2", {name: value for name, value in read.items() if name != key}), otherwise),
+        (with_host(situation(), "b2", {**read, key: None}), otherwise),
+        (with_host(situation(), "b2", {**read, key: {**why, "why": "denied"}}), "denied"),
+    ]
 
 
-@pytest.mark.parametrize(("facts", "names"), UNKNOWN)
-def test_a_check_without_its_facts_is_none_that_passed(facts, names):
-    """What is missing is a finding that blocks, and no check that needed it counts as passed."""
-    name_of = {check.id: check.name for check in audit.CHECKS}
-    had = {name_of[ident] for ident in audit.ids_with_facts(facts, "4.1.1")}
-    assert {*name_of.values()} - had == names
-    blocking = {finding["id"] for finding in audit.run(facts, "4.1.1") if finding["severity"] == "blocks"}
-    assert blocking & {"QS-AUDIT-010", "QS-AUDIT-011"}
+def of_process(key, said, strange=None):
+    process = node_read("broker")["process"]
+    processes = [{name: value for name, value in process.items() if name != key}, {**process, key: None}]
+    processes += [{**process, key: strange}] if strange else []
+    return [(with_host(situation(), "b2", broker_read(process=given)), said) for given in processes]
+
+
+def of_node(host, **changes):
+    facts = situation()
+    return facts._replace(nodes={**facts.nodes, host: {**facts.nodes[host], **changes}})
+
+
+def unresolved(key):
+    variables = [{"key": key, "variable": "${env:A}", "why": "not set", "foreign": ""}]
+    return of_node("b2", file={**situation().nodes["b2"]["file"], "variables": variables})
+
+
+def without_version(facts):
+    return facts._replace(nodes={host: {**node, "version": None} for host, node in facts.nodes.items()})
+
+
+NOT_READ, FILE = "its properties file was not read", "the properties file of b2 was not read"
+NOT_RUNNING = with_host(situation(), "b2", broker_read(process=None))
+# {fact: the facts of the cluster in which b2 does not give it, or no node, each with what is said}
+MISSING = {
+    "java": [*of_process("java", "the Java of b2", "strange"), (NOT_RUNNING, "no Kafka runs on b2, so its Java")],
+    "options": [*of_process("options", "the options of the JVM of b2"), (NOT_RUNNING, "no Kafka runs on b2")],
+    "version": [
+        *((without_version(facts), said) for facts, said in of_process("version", "its jar was not seen")),
+        *of_process("version", "Kafka strange is a build that the tool does not know", "strange")[2:],
+    ],
+    "files": [
+        (of_node("b2", file=None), FILE),
+        (of_node("b2", file={"properties": None, "error": None}), FILE),
+        (of_node("b2", file={"properties": {}, "error": "/etc/x: denied"}), "/etc/x: denied"),
+    ],
+    "variables": [
+        (unresolved(key), f"the values of {key} on b2 are variables")
+        for key in ("log.segment.bytes", "authorizer.class.name")
+    ],
+    "mode": [(situation(in_zookeeper_mode=None), "no broker says")],
+    "topics": [(situation(topics=None, topics_error="denied"), "configs of topics could not be read: denied")],
+    "features": [(situation(features=None, features_error="timed out"), "the features could not be read: timed out")],
+    "dynamic": [
+        (situation(dynamic={"2": None}), "b2 could not be read: it is not among"),
+        (situation()._replace(dynamic={"1": {}, "3": {}}), "b2 could not be read: it is not among"),
+        (situation(unread_brokers={"2": "denied"}), "b2 could not be read: denied"),
+        (NOT_RUNNING._replace(dynamic={"1": {}, "3": {}}), "no Kafka runs on b2"),
+        (of_node("b2", node_id=None), "b2 could not be read: it is not among"),
+    ],
+    "log4j": [
+        *of_host("log4j", "b2 was not read: the host gave none", version=1),
+        *of_host("log4j", "the host gave none", version=None, path=None),
+        (with_host(situation(), "b2", broker_read(process=None, log4j=None)), "no Kafka runs on b2"),
+    ],
+    "formats": of_host("formats", NOT_READ),
+    "mirror_makers": of_host("mirror_makers", "the host gave none"),
+    "formatted_by_newer": of_host("formatted_by_newer", "its directory could not be read"),
+    "clients": [
+        *of_host("metrics", "the host was not read", deprecated=None),
+        (with_host(situation(), "b2", broker_read(metrics=metrics(deprecated=None))), "its counters were not read"),
+        (with_host(situation(), "b2", broker_read(metrics=metrics(uptime_s=None))), "its counters were not read"),
+        (
+            with_host(
+                situation(window_s=0, loggers={"b2": "INFO"}),
+                "b2",
+                broker_read(metrics={"why": "no port"}, requests={"files": ["x"], "clients": [], "why": "y: denied"}),
+            ),
+            "no port",
+        ),
+    ],
+}
+CLUSTER = ("mode", "topics", "features")
+OF_HOSTS = {"java", "options", "log4j", "formats", "mirror_makers", "formatted_by_newer", "clients"}
+
+
+@pytest.mark.parametrize(
+    ("check", "need", "number"),
+    [(check, need, number) for check in audit.CHECKS for need in check.needs for number in range(len(MISSING[need]))],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_check_without_a_fact_that_it_needs_is_none_that_passed(check, need, number):
+    """The host and the reason are a finding."""
+    facts, said = MISSING[need][number]
+    assert check.id not in audit.ids_with_facts(facts, "4.1.1")
+    seen = [finding["seen"] for name in ("not_known", "unknown_clients") for finding in found(name, facts, "4.1.1")]
+    assert [text for text in seen if said in text and ("b2" in text or need in CLUSTER)], seen
+
+
+@pytest.mark.parametrize("read", [{"why": "denied"}, {}, None])
+def test_of_a_host_that_was_not_read_nothing_is_known(read):
+    facts = with_host(situation(), "b2", read)
+    ids = audit.ids_with_facts(facts, "4.1.1")
+    without = {check.name for check in audit.CHECKS if check.id not in ids}
+    assert without == {check.name for check in audit.CHECKS if OF_HOSTS & {*check.needs}}
+    why = (read or {}).get("why") or "the host was not read"
+    assert [finding["seen"] for finding in found("not_known", facts)] == [f"b2 was not read: {why}"]
+
+
+class Watched(dict):
+    """A dict that keeps which of its keys are read."""
+
+    read: ClassVar[set[str]] = set()
+
+    def get(self, key, default=None):
+        self.read.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key):
+        self.read.add(key)
+        return super().__getitem__(key)
+
+
+class WatchedFacts(Facts):
+    def __getattribute__(self, name):
+        Watched.read.add(name)
+        return super().__getattribute__(name)
+
+
+# {what a check reads: the fact that it needs then}
+READ = {
+    **{name: name for name in ("java", "options", "version", "topics", "dynamic", "features", "log4j", "formats")},
+    **{"mirror_makers": "mirror_makers", "formatted_by_newer": "formatted_by_newer", "metrics": "clients"},
+    **{"file": "files", "in_zookeeper_mode": "mode", "mode": "mode"},
+}
+
+
+@pytest.mark.parametrize("check", audit.CHECKS, ids=lambda check: check.name)
+def test_a_check_names_each_fact_that_it_reads(check):
+    if check.name in ("unknown_clients", "not_known"):  # they say what is missing
+        assert check.needs == ()
+        return
+    facts = situation()
+    hosts = {host: Watched({**read, "process": Watched(read["process"])}) for host, read in facts.hosts.items()}
+    nodes = {host: Watched(node) for host, node in facts.nodes.items()}
+    Watched.read.clear()
+    list(check.find(WatchedFacts(*facts._replace(hosts=hosts, nodes=nodes, features=Watched(facts.features))), NEWEST))
+    read = {READ[name] for name in Watched.read if name in READ}
+    if check.name == "clients":  # a client of a release that is not known is a finding
+        read.discard("version")
+    assert check.needs and read <= {*check.needs}
+
+
+def test_each_fact_is_missing_once():
+    assert {need for check in audit.CHECKS for need in check.needs} == {*MISSING}
+    assert {*MISSING} | {"read", "runs"} == {*needs.lacking(situation(), NEWEST)}
+    assert not any(lack.hosts for lack in needs.lacking(situation(), NEWEST).values())
 
 
 def test_all_facts_are_there_by_default():

@@ -82,9 +82,15 @@ def with_space(host, what, **change):
 
 def test_no_finding_with_enough_free_space():
     assert found(with_space("b1", "log_dir"), "space") == []
+
+
+def test_free_space_that_is_not_known_is_no_pass():
     facts = with_space("b1", "log_dir")
-    node(facts, "c1")["space"] = {"log_dir": None}
-    assert found(facts, "space") == []
+    node(facts, "c1")["space"]["log_dir"] = None
+    assert the_one(facts, "space") == "the free space of c1 for the metadata log is not known"
+    assert found(facts, "space")[0]["severity"] == "warns"
+    node(facts, "c1")["file"] = {"exists": True, "error": "denied", "properties": {}}
+    assert found(facts, "space") == [], "without its properties file the directory is not known: see `reached`"
 
 
 @pytest.mark.parametrize(

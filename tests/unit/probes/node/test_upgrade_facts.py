@@ -63,6 +63,7 @@ def test_the_facts_of_a_node_that_runs_without_a_jmx_port(node_process):
     assert found["addresses"] == {} and found["requests"]["files"] == []
     down = upgrade_facts.collect("broker", str(file) + ".other", "no-such-service", "", "/nowhere")
     assert down["process"] is None and down["log4j"] is None and down["formats"] is None
+    assert down["formatted_by_newer"] is None
     assert set(upgrade_facts.collect("controller", str(file), "no-such-service", "", "/nowhere")) == {
         *("role", "process", "log4j", "mirror_makers", "formatted_by_newer"),
     }
@@ -103,7 +104,11 @@ def test_formats_of_the_first_batches(tmp_path):
 def test_a_directory_of_a_newer_release(tmp_path):
     log = tmp_path / "__cluster_metadata-0"
     log.mkdir()
-    assert not upgrade_facts.is_formatted_by_newer(str(log)) and not upgrade_facts.is_formatted_by_newer("")
+    assert upgrade_facts.is_formatted_by_newer(str(log)) is False
+    assert upgrade_facts.is_formatted_by_newer(str(tmp_path / "gone" / "log")) is False
+    assert upgrade_facts.is_formatted_by_newer("") is None
+    (tmp_path / "loop").symlink_to("loop")
+    assert upgrade_facts.is_formatted_by_newer(str(tmp_path / "loop")) is None, "it cannot be seen"
     (log / "00000000000000000000-0000000000.checkpoint").write_bytes(b"")
     assert upgrade_facts.is_formatted_by_newer(str(log))
     (tmp_path / "bootstrap.checkpoint").write_bytes(b"")
