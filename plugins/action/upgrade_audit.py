@@ -21,6 +21,9 @@ class ActionModule(QuorumshiftAction):
         args["to"] = str(args.get("to") or "")
         show = self.own.get("show", False)
         args["facts"] = {host: self._read(host) for host in self.nodes()}
+        unread = {host: read["why"] for host, read in args["facts"].items() if "why" in read}
+        if unread and self.session.get("run_lock"):
+            return self._end(unread)
         result = super().act(args)
         kept = {key: value for key, value in result.items() if key in KEPT}
         if not kept:
@@ -47,6 +50,13 @@ class ActionModule(QuorumshiftAction):
         if show:  # the playbook upgrade_audit ends here
             self.artifacts().note("event", "ended", result="ok")
         return result
+
+    def _end(self, unread):
+        """Return the failure of a run that changes something: it ends where a host was not read."""
+        for host, why in unread.items():
+            self.note_failure(self._task.name, why, host=host)
+        hosts = "; ".join(f"{host}: {why}" for host, why in unread.items())
+        return {"failed": True, "changed": False, "msg": f"Not read: {hosts}. Nothing was changed. (QS-AUDIT-001)"}
 
     def _read(self, host):
         """Return what upgrade_read returned of a host in this run, or why there is nothing."""
