@@ -587,58 +587,51 @@ def check_reassignments(module):
 def require_no_throttles(module):
     """Fail where a replication throttle would slow down the replicas of a broker that starts again, warn of half of
     one, and in a rollback. Once a roll is enough: a throttle that is set later comes with a reassignment."""
-    connections = module.connections
-    try:
-        admin = ClusterAdmin(
-            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
-        )
-        configs, unread = reassigner.read_throttled_configs(admin)
-    except OtherCluster as error:
-        module.fail_json(msg=f"{error}.")
-    except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
-        configs, unread = {}, [str(error)]
-    if unread:  # a roll may be what repairs a broker that hangs
-        module.warn(f"whether replication is throttled could not be read: {format_names(unread)}")
-    found = reassignment.report_left_throttles(configs, ",".join(map(str, connections.bootstrap)))
-    if not found:
-        return
-    seen, do, slow = found
-    if slow and not transitions.KINDS[module.params["kind"]].is_rollback:
-        module.fail_json(
-            msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was "
-            "changed. (QS-RESTART-003)"
-        )
-    module.warn(f"replication is throttled: {sentences(seen, do)}.")
+    configs = ask_brokers(module, reassigner.read_throttled_configs, {}, "whether replication is throttled")
+    found = reassignment.report_left_throttles(configs, ",".join(map(str, module.connections.bootstrap)))
+    if found:
+        seen, do, slow = found
+        keep_running(module, f"replication is throttled: {sentences(seen, do)}", slow)
 
 
 def require_topics_seen(module):
     """Fail where brokers have replicas of topics that the principal may not describe, and warn in a rollback: metadata
     leaves them out, so no condition before a stop would look at them."""
+    what = "whether the tool's principal may describe the topics of every broker"
+    denied = ask_brokers(module, reassigner.read_denied, [], what)
+    if denied:
+        connections = module.connections
+        grant = reassignment.grant_describe(connections.client.principal, ",".join(map(str, connections.bootstrap)))
+        keep_running(
+            module,
+            f"the tool's principal may not describe topics of which brokers have replicas: {format_names(denied)}. "
+            f"Whether these are in sync is not known. Remove the ACLs that deny it, or grant it: {grant}",
+        )
+
+
+def ask_brokers(module, read, nothing, what):
+    """Return what `read` finds with a ClusterAdmin, beside why some brokers did not say it; `nothing` where none did.
+    A warning names those: a roll may be what repairs a broker that hangs. Fail the module on another cluster."""
     connections = module.connections
     try:
         admin = ClusterAdmin(
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
-        denied, unread = reassigner.read_denied(admin)
+        found, unread = read(admin)
     except OtherCluster as error:
         module.fail_json(msg=f"{error}.")
     except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
-        denied, unread = [], [str(error)]
-    if unread:  # a roll may be what repairs a broker that hangs
-        module.warn(
-            "whether the tool's principal may describe the topics of every broker could not be read: "
-            f"{format_names(unread)}"
-        )
-    if not denied:
-        return
-    grant = reassignment.grant_describe(connections.client.principal, ",".join(map(str, connections.bootstrap)))
-    seen = (
-        f"the tool's principal may not describe {len(denied)} topics ({format_names(denied)}), so their in-sync "
-        f"replicas are not known. Remove the ACLs that deny it, or grant it: {grant}"
-    )
-    if not transitions.KINDS[module.params["kind"]].is_rollback:
-        module.fail_json(msg=f"no node is stopped: {seen}. Nothing was changed. (QS-RESTART-003)")
-    module.warn(f"{seen}.")
+        found, unread = nothing, [str(error)]
+    if unread:
+        module.warn(f"{what} could not be read: {format_names(unread)}")
+    return found
+
+
+def keep_running(module, why, stops=True):
+    """Fail, so that no node is stopped; warn in a rollback, and where it `stops` none."""
+    if stops and not transitions.KINDS[module.params["kind"]].is_rollback:
+        module.fail_json(msg=f"no node is stopped: {why}. Nothing was changed. (QS-RESTART-003)")
+    module.warn(f"{why}.")
 
 
 def read(module, facts, phase_seen, kind, only_start):
