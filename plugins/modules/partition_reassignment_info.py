@@ -222,7 +222,6 @@ cluster_id:
   sample: Qs7KfZk2TIK1n0nQ5Qm3Tw
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils import message_ids
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin import reassigner
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.admin import reassign_plan, reassignment
 from ansible_collections.quorumshift.kafka.plugins.module_utils.host import host_state
@@ -297,7 +296,7 @@ def collect(given, admin, connections, plans):
             drained = reassign_plan.name_leaving(given["drain"], given["drain_racks"], racks)
             # A partition of a broker that does not say which it has may be on any other one too
             of = drained if drained and drained.isdisjoint(unread) else None
-            grant = message_ids.strip_ids(reassignment.explain_denied(reassigner.bootstrap(connections)))
+            grant = reassignment.grant_describe(connections.client.principal, reassigner.bootstrap(connections))
             reassign_plan.require_seen(denied, of, given["topics"], grant)
         planned, broker, leaving = make_plan(given, cluster, selected)
         copies = reassign_plan.summarize(planned, cluster)

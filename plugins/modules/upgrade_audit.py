@@ -166,7 +166,7 @@ def explain_hidden(admin):
     except WireError as failed:
         denied, unread = [], [str(failed)]
     if denied:
-        return f"the principal may not describe {len(denied)} topics ({advice.format_names(denied)})"
+        return f"the principal may not describe {advice.format_names(denied)}"
     return f"whether it may describe all of them is not known: {advice.format_names(unread)}" if unread else ""
 
 

@@ -20,7 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.modules import partition_reas
 ADDRESS = HostPort("b1", 9092)
 LOST = Unreachable(ADDRESS, "closed", "the server closed the connection")
 FLYING = {"replicas": [3, 1, 2], "adding": [3], "removing": [2]}
-CONNECTIONS = SimpleNamespace(bootstrap=(ADDRESS,), zookeeper=None)
+CONNECTIONS = SimpleNamespace(bootstrap=(ADDRESS,), zookeeper=None, client=SimpleNamespace(principal="User:tool"))
 
 
 class Failed(Exception):
@@ -216,7 +216,9 @@ def test_no_plan_leaves_out_what_the_principal_may_not_describe(tmp_path, option
             plan(tmp_path, cluster, **options)
         else:
             plan(tmp_path, Hiding(lost), **options)
-    assert "hidden-0" in str(refused.value) and "--topic '*' --operation Describe" in str(refused.value)
+    assert "hidden-0" in str(refused.value) and "--allow-principal User:tool --operation Describe --topic '*'" in str(
+        refused.value
+    )
     assert "Nothing was changed" in str(refused.value) and str(refused.value).endswith("(QS-ADMIN-016)")
 
 

@@ -38,8 +38,8 @@ class Admin:
     [
         (Admin([("t", 0)]), ""),
         (Admin([("stray", 0)]), ""),
-        (Admin([("hidden", 0), ("hidden", 1)]), "the principal may not describe 1 topics (hidden)"),
-        (Admin([("hidden", 0)], REFUSED), "the principal may not describe 1 topics (hidden)"),
+        (Admin([("hidden", 0), ("hidden", 1)]), "the principal may not describe hidden"),
+        (Admin([("hidden", 0)], REFUSED), "the principal may not describe hidden"),
         (Admin([("t", 0)], REFUSED), f"whether it may describe all of them is not known: {REFUSED}"),
     ],
 )

@@ -440,10 +440,11 @@ def explain_denied(bootstrap: str) -> str:
 
 
 def grant_describe(principal: str | None, bootstrap: str) -> str:
-    """Return the command with which a principal may describe every topic."""
+    """Return how a principal may describe every topic, with the command."""
     return (
-        f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config ADMIN.properties --add --allow-principal "
-        f"{shlex.quote(principal or 'User:PRINCIPAL')} --operation Describe --topic '*'"
+        f"Remove the ACLs that deny it, or grant it: kafka-acls.sh --bootstrap-server {bootstrap} --command-config "
+        f"ADMIN.properties --add --allow-principal {shlex.quote(principal or 'User:PRINCIPAL')} --operation Describe "
+        "--topic '*'"
     )
 
 

@@ -317,9 +317,7 @@ def _internal(given: Given, internal: Collection[str], needs: Needs) -> Iterable
 
 def _narrowing(given: Given, needs: Needs) -> Iterable[Problem]:
     for name in sorted(set(NARROWING) & set(given.typed) - {*needs.taken}):
-        yield Problem(
-            f"{name}: this playbook leaves out no node by it, the playbook restart does. Remove it from the command."
-        )
+        yield Problem(f"{name}: this playbook does not read it, and leaves out no node. Remove it from the command.")
 
 
 def _values(
@@ -400,8 +398,8 @@ def _of_one_run(
             nodes = [host for host in hosts if host != CONTROL_NODE]
             if nodes and not isinstance(value, Unreadable) and _is_answer(specs[name], value, convert):
                 yield Problem(
-                    f"{name}{given.format_hosts(hosts)} is in the inventory, where it would count for each run and "
-                    f"whatever that finds. Remove it there, and give it on the command line: -e {name}=VALUE."
+                    f"{name}{given.format_hosts(hosts)} is in the inventory, and would count for every later run. "
+                    f"Remove it there. Give it on the command line: -e {name}=VALUE."
                 )
 
 

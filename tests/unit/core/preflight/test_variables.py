@@ -63,7 +63,7 @@ def test_an_inventory_answers_no_question_of_a_run_in_advance():
     of_type = {"bool": True, "float": 1796076971.5, "list": ["b1"], "str": "zk"}
     for name in said:
         value = of_type[specs[name]["type"]]
-        refused = f"{name} is in the inventory, where it would count for each run"
+        refused = f"{name} is in the inventory, and would count for every later run"
         for answered in (inventory({name: value}), inventory(hosts={"b2": {name: value}})):
             (found,) = [text for text in problems(answered) if "is in the inventory" in text]
             assert found.replace(" (b2)", "").startswith(refused) and found.endswith(f"command line: -e {name}=VALUE.")
@@ -79,7 +79,7 @@ def test_an_inventory_answers_no_question_of_a_run_in_advance():
 def test_what_leaves_nodes_out_is_refused_where_it_is_not_read(name):
     given = inventory({name: "broker" if name == "restart_roles" else 1796076971}, typed={name})
     (found,) = problems(given)
-    assert found.startswith(f"{name}: this playbook leaves out no node by it")
+    assert found.startswith(f"{name}: this playbook does not read it")
     assert problems(given, needs=variables.Needs(taken=[name])) == []
 
 
